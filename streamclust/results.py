@@ -1,0 +1,221 @@
+"""Frozen records that answer a question: assignments, rules, refit results.
+
+Numbers are in the user's own units unless a field says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+FeatureName: TypeAlias = str | int
+
+NOISE = -1
+"""The label of an event that belongs to no cluster, and of every event while the model is cold."""
+
+
+class Region(StrEnum):
+    """Where an event lies: the three regions of three-way clustering, and *cold*.
+
+    In the three-way mean-shift paper an ambiguous point is called "noise"; here it is `BOUNDARY`,
+    and `NOISE` is a point outside every cluster's fence.
+    """
+
+    CORE = "core"
+    BOUNDARY = "boundary"
+    NOISE = "noise"
+    COLD = "cold"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One threshold test of a rule: ``feature <= threshold`` or ``feature > threshold``."""
+
+    feature: FeatureName
+    op: str
+    threshold: float
+
+    def holds(self, x: Mapping[FeatureName, float]) -> bool:
+        """Whether `x` satisfies the condition."""
+        value = x[self.feature]
+        return value <= self.threshold if self.op == "<=" else value > self.threshold
+
+    def __str__(self) -> str:
+        return f"{self.feature} {self.op} {self.threshold!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One interval ``(low, high]`` per bounded feature; features that are absent are free."""
+
+    intervals: Mapping[FeatureName, tuple[float, float]]
+
+    def contains(self, x: Mapping[FeatureName, float]) -> bool:
+        """Whether `x` lies in the box."""
+        return all(low < x[f] <= high for f, (low, high) in self.intervals.items())
+
+    @property
+    def n_bounds(self) -> int:
+        """The number of finite bounds that a reader has to read."""
+        return sum(math.isfinite(v) for pair in self.intervals.values() for v in pair)
+
+    def __str__(self) -> str:
+        if not self.intervals:
+            return "always"
+        return " and ".join(
+            interval_text(feature, low, high) for feature, (low, high) in self.intervals.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """How far from a cluster's center an event may lie; distances are in scaled units."""
+
+    cluster: int
+    center: Mapping[FeatureName, float]
+    limit: float
+    distance: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the distance that was asked about is within the limit."""
+        return self.distance is not None and self.distance <= self.limit
+
+    def __str__(self) -> str:
+        told = "" if self.distance is None else f"{self.distance:.4g} "
+        return f"distance to center of {self.cluster}: {told}<= {self.limit:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a cluster is: an event has its id iff a box contains it and a fence holds."""
+
+    cluster: int
+    boxes: tuple[Box, ...]
+    fence: Fence
+
+    def __str__(self) -> str:
+        return " or ".join(f"({box})" if len(self.boxes) > 1 else str(box) for box in self.boxes)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where one event belongs.
+
+    Attributes
+    ----------
+    label : int
+        The cluster id, or -1.
+    region : Region
+        Core, boundary, noise, or cold.
+    alternatives : tuple of int
+        The other clusters that a boundary event might belong to, nearest first.
+    distance : float
+        Distance to the center of the cluster (of the nearest one for noise), in units of that
+        cluster's own scale; nan while cold.
+    substituted : tuple
+        Features that were absent and stood in for.
+    """
+
+    label: int
+    region: Region
+    alternatives: tuple[int, ...] = ()
+    distance: float = math.nan
+    substituted: tuple[FeatureName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one event got its label.
+
+    Attributes
+    ----------
+    label : int
+        What `predict_one` answers.
+    conditions : tuple of Condition
+        The path that the tree used, root to leaf.
+    fence : Fence
+        The fence that admitted the event; for noise, the fence of the nearest cluster.
+    by_rule : bool
+        Whether the conditions lead to the label. False only with ``assign="nearest"`` where the
+        nearest center and the tree disagree.
+    substituted : tuple
+        Features that were absent and stood in for.
+    """
+
+    label: int
+    conditions: tuple[Condition, ...]
+    fence: Fence
+    by_rule: bool = True
+    substituted: tuple[FeatureName, ...] = ()
+
+    def __str__(self) -> str:
+        path = " and ".join(map(str, self.conditions)) or "always"
+        return f"{path}; {self.fence}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What users see of a living cluster.
+
+    Attributes
+    ----------
+    id : int
+        Permanent; never used again once the cluster has died.
+    weight : float
+        Faded weight of the events that it holds.
+    size : int
+        Events assigned to it since it was born.
+    centers : tuple of int
+        Ids of the centers that it owns.
+    born : int
+        The event number at which it was born.
+    scale : float
+        Median distance of its events to its center, in scaled units.
+    """
+
+    id: int
+    weight: float
+    size: int
+    centers: tuple[int, ...]
+    born: int
+    scale: float
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class RefitResult:
+    """What a batch refit says of a window.
+
+    Attributes
+    ----------
+    labels : int array of shape (n,)
+        Cluster of each window point, 0 .. n_clusters - 1, or -1 for noise.
+    figures : mapping
+        Figures of the fit that a reader may want, for example its code length.
+    """
+
+    labels: IntArray
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters found."""
+        return int(self.labels.max()) + 1 if self.labels.size else 0
+
+
+def interval_text(feature: FeatureName, low: float, high: float) -> str:
+    """An interval ``(low, high]`` as a reader writes it."""
+    if math.isinf(low):
+        return f"{feature} <= {high!r}"
+    if math.isinf(high):
+        return f"{feature} > {low!r}"
+    return f"{low!r} < {feature} <= {high!r}"
