@@ -1,0 +1,260 @@
+"""Frozen records of what happened: the engine's own events, and the changes that users see.
+
+Every record carries `tick` (events learned so far) and `time` (the stream's clock). A change also
+gets a `number`, 1, 2, ..., when it is logged. There is no record per point.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from streamclust.results import FeatureName, FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened inside the engine."""
+
+    tick: int
+    time: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CenterInserted(Event):
+    """The tracker has a new center; coordinates are measured from the origin."""
+
+    center: int
+    position: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CenterMoved(Event):
+    """A center left the place that the tree knows."""
+
+    center: int
+    position: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CenterDeleted(Event):
+    """A center is gone."""
+
+    center: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefitDue(Event):
+    """The window should be clustered anew."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeUpdated(Event):
+    """The tree routes differently."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Event):
+    """Something that users are told."""
+
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterBorn(Change):
+    """A cluster without a parent: found by a refit, or a group of outliers grown heavy enough."""
+
+    cluster: int
+    weight: float
+    found_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDied(Change):
+    """A cluster is gone, silent for too long or no longer found; its id never returns."""
+
+    cluster: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSplit(Change):
+    """One cluster became several; the parent's id stays with the child of largest overlap.
+
+    `overlaps` are the shares of the parent's window points that each child holds.
+    """
+
+    parent: int
+    children: tuple[int, ...]
+    overlaps: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClustersMerged(Change):
+    """Several clusters became one; the heaviest parent's id survives.
+
+    `overlaps` are the shares of each parent's window points that the child holds.
+    """
+
+    parents: tuple[int, ...]
+    child: int
+    overlaps: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterMoved(Change):
+    """A cluster's center moved, by `distance` in scaled units.
+
+    `old` and `new` hold the features that moved most, at most five, in the user's units.
+    """
+
+    cluster: int
+    distance: float
+    old: Mapping[FeatureName, float]
+    new: Mapping[FeatureName, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleChanged(Change):
+    """The boxes of a cluster changed; `old` is empty for a cluster that had none."""
+
+    cluster: int
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefitDone(Change):
+    """The window was clustered anew."""
+
+    reason: str
+    clusters: int
+    noise_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefitSkipped(Change):
+    """A refit that was due was not made, or its result was not used."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureAdded(Change):
+    """New features were seen; they count in distances and rules from the next refit on."""
+
+    features: tuple[FeatureName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubtreeRebuilt(Change):
+    """Parts of the tree were drawn anew; `rebuilds` counts them, `recourse` the cuts replaced."""
+
+    rebuilds: int
+    recourse: int
+
+
+KINDS: dict[str, type[Change]] = {
+    kind.__name__: kind
+    for kind in (
+        ClusterBorn,
+        ClusterDied,
+        ClusterSplit,
+        ClustersMerged,
+        ClusterMoved,
+        RuleChanged,
+        RefitDone,
+        RefitSkipped,
+        FeatureAdded,
+        SubtreeRebuilt,
+    )
+}
+
+
+class Changes(tuple[Change, ...]):
+    """The changes that `events_since` returns.
+
+    Attributes
+    ----------
+    evicted : int
+        How many of the changes asked for had already left the bounded log.
+    """
+
+    evicted: int = 0
+
+
+class EventLog:
+    """The last `capacity` changes, numbered.
+
+    Parameters
+    ----------
+    capacity : int
+        Number of changes kept; 0 keeps none, they are only numbered and delivered.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._kept: deque[Change] = deque(maxlen=capacity)
+        self.last_number = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def append(self, change: Change) -> Change:
+        """Number and keep a change."""
+        self.last_number += 1
+        change = replace(change, number=self.last_number)
+        self._kept.append(change)
+        return change
+
+    def since(self, number: int) -> Changes:
+        """Return the changes after `number`; ``.evicted`` tells how many of them are gone."""
+        found = Changes(change for change in self._kept if change.number > number)
+        found.evicted = max(0, self.last_number - max(number, 0)) - len(found)
+        return found
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers and strings from which `from_state` restores all."""
+        kept = [{"kind": type(change).__name__, **_plain(change)} for change in self._kept]
+        return {"last_number": self.last_number, "kept": kept}
+
+    def from_state(self, state: Mapping[str, Any]) -> None:
+        """Take over a state."""
+        self._kept.clear()
+        self._kept.extend(_change(entry) for entry in state["kept"])
+        self.last_number = int(state["last_number"])
+
+
+def largest_moves(
+    names: Iterable[FeatureName], old: FloatArray, new: FloatArray, weights: FloatArray
+) -> tuple[dict[FeatureName, float], dict[FeatureName, float]]:
+    """Return old and new values of the (at most five) features that moved most when scaled."""
+    known = list(names)
+    order = np.argsort(-np.abs(new - old) * weights, kind="stable")[:5]
+    moved = [j for j in order.tolist() if new[j] != old[j]]
+    return {known[j]: float(old[j]) for j in moved}, {known[j]: float(new[j]) for j in moved}
+
+
+def _plain(change: Change) -> dict[str, Any]:
+    """Return the fields of a change; a mapping becomes pairs, since its keys may be integers."""
+    return {
+        name: list(map(list, value.items())) if isinstance(value, Mapping) else value
+        for name, value in asdict(change).items()
+    }
+
+
+def _change(entry: Mapping[str, Any]) -> Change:
+    kind = KINDS[entry["kind"]]
+    values = {}
+    for field in fields(kind):
+        value = entry[field.name]
+        if isinstance(value, list):
+            pairs = field.name in ("old", "new")
+            value = dict(map(tuple, value)) if pairs else tuple(value)
+        values[field.name] = value
+    return kind(**values)

@@ -1,0 +1,246 @@
+"""The border between the user's events and float64 rows: names, order, absent and new features.
+
+A row is ``[feature values ..., time, weight]``, float64. Features keep the order in which they were
+first seen. A known feature that is absent is stood in for; a new one gets a column at once, and the
+scaling keeps its weight at zero until the next refit, so it joins there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from numbers import Integral
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamclust.errors import InvalidPoint
+from streamclust.results import FeatureName, FloatArray
+
+LARGEST = 1e150
+"""Largest magnitude of a value: powers of distances would overflow beyond it."""
+
+ACCEPTED = f"a finite number of magnitude at most {LARGEST:g} is accepted"
+
+
+class FeatureSpace:
+    """Known features, in order, and the policy for absent ones.
+
+    Parameters
+    ----------
+    missing : {"median", "zero", "refuse"}
+        What an absent known feature gets.
+    max_features : int
+        Hard cap on the number of features; an event that would exceed it is refused.
+    """
+
+    def __init__(self, *, missing: str, max_features: int) -> None:
+        self.missing = missing
+        self.max_features = max_features
+        self.stand_ins: FloatArray = np.zeros(0)
+        self._know(())
+
+    @property
+    def n_features(self) -> int:
+        """The number of known features."""
+        return len(self.names)
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """A stable 64-bit key per feature, from its name alone: feature order does not matter."""
+        return np.array([_key(name) for name in self.names], dtype=np.uint64)
+
+    def read(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> FloatArray | None:
+        """Read an event that has exactly the known features into the shared row.
+
+        Returns
+        -------
+        array of shape (1, n_features + 2), or None
+            The row, overwritten by the next call; None where the event needs `resolve`: other
+            features than the known ones, or a value that is no number. Finiteness is checked by
+            the kernels.
+        """
+        try:
+            if len(x) == self._d:
+                self._pack(self._buffer, 0, *self._get(x), time, weight)
+                return self._row
+        except (KeyError, TypeError, struct.error, OverflowError, ValueError):
+            pass
+        return None
+
+    def resolve(
+        self, x: Mapping[FeatureName, Any], time: float, weight: float, tick: int
+    ) -> tuple[FloatArray, tuple[FeatureName, ...], tuple[FeatureName, ...]]:
+        """Read any event, without changing anything.
+
+        Returns
+        -------
+        row : array of shape (1, n_features + 2)
+            A fresh row over the known features.
+        absent : tuple
+            Known features that were stood in for.
+        new : tuple
+            Features that are not known yet.
+
+        Raises
+        ------
+        InvalidPoint
+            Naming the feature and the value, or the policy that refuses the event.
+        """
+        where = f"event {tick + 1}"
+        if not isinstance(x, Mapping):
+            raise InvalidPoint(
+                f"{where}: got {_short(x)} ({type(x).__name__}); "
+                "an event is a mapping of feature names to numbers"
+            )
+        if not x:
+            raise InvalidPoint(f"{where}: got an empty event; at least one feature is needed")
+        for name, value in x.items():
+            if not isinstance(name, str | Integral) or isinstance(name, bool):
+                raise InvalidPoint(
+                    f"{where}: feature name {_short(name)} is a {type(name).__name__}; "
+                    "names are strings or integers"
+                )
+            check_value(value, name, where)
+        new = tuple(name for name in x if name not in self._position)
+        absent = tuple(name for name in self.names if name not in x)
+        if absent and self.missing == "refuse":
+            raise InvalidPoint(
+                f"{where}: feature {absent[0]!r} is absent and missing='refuse'; "
+                f"every event must have all of {len(self.names)} known features"
+            )
+        row = np.empty((1, self._d + 2))
+        row[0, :-2] = [
+            float(x[name]) if name in x else self.stand_ins[j] for j, name in enumerate(self.names)
+        ]
+        row[0, -2:] = time, weight
+        return row, absent, new
+
+    def admit(self, new: Iterable[FeatureName], x: Mapping[FeatureName, Any], tick: int) -> None:
+        """Make the features `new` of event `x` known; their values stand in for themselves.
+
+        Raises
+        ------
+        InvalidPoint
+            Where `max_features` would be exceeded.
+        """
+        names = tuple(int(name) if isinstance(name, Integral) else str(name) for name in new)
+        if len(self.names) + len(names) > self.max_features:
+            raise InvalidPoint(
+                f"event {tick + 1}: feature {names[0]!r} and {len(names) - 1} others are new, "
+                f"{len(self.names)} are known; max_features={self.max_features}"
+            )
+        first = np.zeros(len(names)) if self.missing == "zero" else [float(x[n]) for n in names]
+        self.stand_ins = np.concatenate([self.stand_ins, first])
+        self._know(self.names + names)
+
+    def rows(self, X: Any, times: FloatArray | None, weights: FloatArray | None) -> FloatArray:
+        """Many events as rows: a two-dimensional array, or a data frame with named columns.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or data frame
+            A bare array takes the known feature order.
+        times, weights : arrays of shape (n,) or None
+            None: absent (nan) and ones.
+
+        Raises
+        ------
+        InvalidPoint
+            For another number or another set of columns, or columns that are not numbers.
+        """
+        names, values = columns_of(X)
+        if names is not None:
+            unknown = [name for name in self.names if name not in names]
+            if unknown or len(names) != self._d:
+                raise InvalidPoint(
+                    f"got columns {_short(names)}; the known features are {_short(self.names)}"
+                )
+            position = {name: j for j, name in enumerate(names)}
+            values = values[:, [position[name] for name in self.names]]
+        if values.shape[1] != self._d:
+            raise InvalidPoint(
+                f"got {values.shape[1]} columns; {self._d} features are known: {_short(self.names)}"
+            )
+        n = len(values)
+        rows = np.empty((n, self._d + 2))
+        rows[:, :-2] = values
+        rows[:, -2] = np.nan if times is None else times
+        rows[:, -1] = 1.0 if weights is None else weights
+        return rows
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers, strings and arrays from which `from_state` restores all."""
+        return {"names": list(self.names), "stand_ins": self.stand_ins.copy()}
+
+    def from_state(self, state: Mapping[str, Any]) -> None:
+        """Take over a state; raises ValueError where its parts do not fit each other."""
+        names = tuple(state["names"])
+        stand_ins = np.array(state["stand_ins"], dtype=np.float64)
+        if len(set(names)) != len(names) or stand_ins.shape != (len(names),):
+            raise ValueError("feature names and stand-ins do not fit each other")
+        if not all(isinstance(name, str | int) for name in names):
+            raise ValueError("a feature name is neither a string nor an integer")
+        self.stand_ins = stand_ins
+        self._know(names)
+
+    def _know(self, names: tuple[FeatureName, ...]) -> None:
+        self.names = names
+        self._d = len(names)
+        self._position = {name: j for j, name in enumerate(names)}
+        self._row: FloatArray = np.zeros((1, self._d + 2))
+        self._buffer = memoryview(self._row.reshape(-1)).cast("B")
+        self._pack = struct.Struct(f"{self._d + 2}d").pack_into
+        self._get = _getter(names)
+
+
+def columns_of(X: Any) -> tuple[Sequence[FeatureName] | None, NDArray[Any]]:
+    """Split tabular input into column names (None for a bare array) and a numeric 2-D array."""
+    names = list(X.columns) if hasattr(X, "columns") else None
+    values = np.asarray(X)
+    if values.ndim != 2:
+        raise InvalidPoint(f"got an array of {values.ndim} dimensions; (n, n_features) is accepted")
+    if values.dtype == object and values.size:
+        for index in np.ndindex(values.shape):
+            name = names[index[1]] if names else index[1]
+            check_value(values[index], name, f"row {index[0]}")
+        values = values.astype(np.float64)
+    if values.dtype.kind not in "biuf" and values.size:
+        raise InvalidPoint(f"got an array of {values.dtype}; numbers are accepted")
+    return names, values
+
+
+def check_value(value: Any, name: FeatureName, where: str) -> None:
+    """Raise InvalidPoint unless `value` is a number that can be clustered."""
+    try:
+        if isinstance(value, str | bytes | bytearray):
+            raise TypeError
+        number = float(value)
+    except OverflowError:
+        number = np.inf
+    except (TypeError, ValueError):
+        raise InvalidPoint(
+            f"{where}: feature {name!r} is {_short(value)} ({type(value).__name__}); {ACCEPTED}"
+        ) from None
+    if not abs(number) <= LARGEST:
+        raise InvalidPoint(f"{where}: feature {name!r} is {_short(value)}; {ACCEPTED}")
+
+
+def _getter(names: tuple[FeatureName, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function from an event to the tuple of its values in order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda x: tuple(x[name] for name in names)
+
+
+def _key(name: FeatureName) -> int:
+    digest = blake2b(f"{type(name).__name__}:{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,110 @@
+"""Identity across a refit: which new cluster is which old one, and what became of the others.
+
+Clusters are matched by the overlap of their window points (engine.md, "Identity"), one to one, so
+that the total overlap is largest (Hungarian assignment). Ids never return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from streamclust.results import FloatArray, IntArray
+
+SHARE = 0.5
+"""A descendant holds at least this share of its parent, or draws this share of itself from it."""
+UNSEEN = 0.02
+"""An old cluster with a smaller share of the window than this cannot be judged by a refit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """What became of the clusters.
+
+    Attributes
+    ----------
+    survivors : mapping of new index to old id
+    born : new indices without a parent
+    splits : mapping of old id to the new indices that left it (its own successor excluded)
+    merges : mapping of new index to the old ids that were absorbed (the survivor excluded)
+    died : old ids that nothing succeeds
+    unseen : old ids that the window is too small to judge; they live on as they are
+    shares : array of shape (n_old, n_new)
+        Share of each old cluster's window weight that each new one holds.
+    """
+
+    survivors: Mapping[int, int]
+    born: Sequence[int]
+    splits: Mapping[int, list[int]]
+    merges: Mapping[int, list[int]]
+    died: Sequence[int]
+    unseen: Sequence[int]
+    shares: FloatArray = field(repr=False)
+
+
+def match(
+    ids: Sequence[int], old: IntArray, new: IntArray, n_new: int, weights: FloatArray
+) -> Matching:
+    """Match the clusters of two labellings of the same window points.
+
+    Parameters
+    ----------
+    ids : sequence of int
+        Ids of the old clusters; `old` holds indices into it.
+    old, new : int arrays of shape (n,)
+        Old and new cluster index of each point, -1 for noise.
+    n_new : int
+        Number of new clusters.
+    weights : array of shape (n,)
+        Weight of each point.
+    """
+    n_old = len(ids)
+    both = (old >= 0) & (new >= 0)
+    overlap = np.zeros((n_old, n_new))
+    np.add.at(overlap, (old[both], new[both]), weights[both])
+    mass_old = np.bincount(old[old >= 0], weights[old >= 0], minlength=n_old)
+    mass_new = np.bincount(new[new >= 0], weights[new >= 0], minlength=n_new)
+    of_old = _share(overlap, mass_old[:, None])
+    of_new = _share(overlap, mass_new[None, :])
+    kin = np.maximum(of_old, of_new) >= SHARE
+    rows, columns = linear_sum_assignment(-np.where(kin, overlap, 0.0))
+    survivors = {
+        int(b): int(a)
+        for a, b in zip(rows, columns, strict=True)
+        if kin[a, b] and overlap[a, b] > 0
+    }
+    followed = set(survivors.values())
+
+    born: list[int] = []
+    splits: dict[int, list[int]] = {}
+    for b in range(n_new):
+        if b in survivors:
+            continue
+        parent = int(of_new[:, b].argmax()) if n_old else -1
+        if parent >= 0 and of_new[parent, b] >= SHARE and parent in followed:
+            splits.setdefault(ids[parent], []).append(b)
+        else:
+            born.append(b)
+
+    merges: dict[int, list[int]] = {}
+    died: list[int] = []
+    unseen: list[int] = []
+    for a in range(n_old):
+        if a in followed:
+            continue
+        heir = int(of_old[a].argmax()) if n_new else -1
+        if heir >= 0 and of_old[a, heir] >= SHARE and heir in survivors:
+            merges.setdefault(heir, []).append(ids[a])
+        elif mass_old[a] < UNSEEN * weights.sum():
+            unseen.append(ids[a])
+        else:
+            died.append(ids[a])
+    named = {b: ids[a] for b, a in survivors.items()}
+    return Matching(named, born, splits, merges, died, unseen, of_old)
+
+
+def _share(overlap: FloatArray, mass: FloatArray) -> FloatArray:
+    return np.divide(overlap, mass, out=np.zeros_like(overlap), where=mass > 0)

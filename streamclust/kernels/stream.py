@@ -1,0 +1,427 @@
+"""The per-event path, compiled: one call observes a block of rows, one call assigns a block.
+
+`observe` keeps the window, the centers and the outlier store (engine.md, "Center tracker"), and
+stops after a row that needs the engine: something moved, was born, died, or a refit is due. A
+refused row changes nothing. Rows are ``[features ..., time, weight]`` in the user's units; the
+kernels measure them from the origin in place. Absent time is nan.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamclust.kernels.compiled import kernel
+from streamclust.results import FloatArray, IntArray
+
+# Entries of the integer array `counts`.
+TICK, N_CENTERS, N_MICRO, NEXT_REFIT, ALERTS, MOVED_SLOT, DEAD_SLOT, OUTLIERS = range(8)
+N_COUNTS = 8
+# Entries of the float array `gauges`; those after STAMP are settings.
+NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILENCE, MIN_WEIGHT = (
+    range(12)
+)
+BY_TREE, FENCED = range(12, 14)
+N_GAUGES = 14
+# Columns of `stats`, one row per center.
+FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE = range(8)
+N_STATS = 8
+
+# Bits of counts[ALERTS].
+MOVED, BORN, DIED, REFIT = 1, 2, 4, 8
+# Why `observe` stopped: all rows done, an alert after the row, a value or a time refused.
+DONE, ALERT, BAD_VALUE, BAD_TIME = range(4)
+# What `assign` answers instead of a slot.
+NOWHERE, REFUSED = -1, -2
+
+CLIP = 10.0  # a single wild feature must not decide a distance alone
+LARGEST = 1e150
+STEP_FLOOR = 0.01  # the online median forgets: drift is followed
+MOVE_CHECK = 16  # arrivals of a center between two looks at how far it moved
+MOVE_SHARE = 0.3  # of its cluster's scale, before the tree is told
+RATE_GAPS = 12.0  # the fast weight of a cluster halves in this many of its mean gaps
+RATE_LEVEL = RATE_GAPS / np.log(2.0)  # the fast weight of a steady cluster
+RATE_DEAD = 0.05 * RATE_LEVEL
+SHARE_STEP = 1.0 / 256.0
+SHIFTS = 3
+
+
+@kernel
+def distance(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> float:
+    """Return the clipped, weighted l_p distance of two vectors of the length of `weights`."""
+    d = weights.shape[0]
+    total = 0.0
+    if p == 2.0:
+        for j in range(d):
+            z = min(abs(a[j] - b[j]) * weights[j], CLIP)
+            total += z * z
+        return float(np.sqrt(total))
+    if p == 1.0:
+        for j in range(d):
+            total += min(abs(a[j] - b[j]) * weights[j], CLIP)
+        return total
+    top = 0.0
+    for j in range(d):
+        top = max(top, min(abs(a[j] - b[j]) * weights[j], CLIP))
+    if top == 0.0:
+        return 0.0
+    for j in range(d):
+        total += (min(abs(a[j] - b[j]) * weights[j], CLIP) / top) ** p
+    return float(top * total ** (1.0 / p))
+
+
+@kernel
+def uniform(seed: int, tick: int) -> float:
+    """Return a number in (0, 1) that depends on seed and tick alone (SplitMix64 finaliser)."""
+    z = np.uint64(seed) + np.uint64(tick) * np.uint64(0x9E3779B97F4A7C15)
+    for _ in range(2):
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return float((z >> np.uint64(11)) + 0.5) / 9007199254740992.0
+
+
+@kernel
+def admit(row: FloatArray, key: float, slots: FloatArray, heap: IntArray) -> None:
+    """Keep the points of smallest key: a max-heap over slots; heap[0] is the number kept.
+
+    Exponentially biased sampling without replacement: with keys ln(Exp(1)) - decay * time -
+    ln(weight) this is the weighted reservoir of Efraimidis and Spirakis (2006) under forward decay
+    (Cormode et al. 2009).
+    """
+    d = slots.shape[1] - 3
+    size, capacity = heap[0], slots.shape[0]
+    if size < capacity:
+        slot = size
+        heap[0] = size + 1
+        at = size + 1
+        while at > 1 and slots[heap[at // 2], d + 2] < key:
+            heap[at] = heap[at // 2]
+            at //= 2
+    else:
+        slot = heap[1]
+        if key >= slots[slot, d + 2]:
+            return
+        at = 1
+        while 2 * at <= size:
+            child = 2 * at
+            if child < size and slots[heap[child + 1], d + 2] > slots[heap[child], d + 2]:
+                child += 1
+            if slots[heap[child], d + 2] <= key:
+                break
+            heap[at] = heap[child]
+            at = child
+    heap[at] = slot
+    slots[slot, : d + 2] = row[: d + 2]
+    slots[slot, d + 2] = key
+
+
+@kernel
+def step(
+    row: FloatArray, center: FloatArray, weights: FloatArray, dist: float, length: float, p: float
+) -> None:
+    """Move `center` towards `row` by `length`, along the steepest descent of ||row - center||_p.
+
+    The direction is |u|^(p-1) sign(u) in scaled coordinates u, normalised in l_p; for p = 1 the
+    coordinate-wise and for p = 2 the geometric stochastic median step.
+    """
+    d = weights.shape[0]
+    if p == 2.0:
+        for j in range(d):
+            center[j] += length / dist * (row[j] - center[j])
+        return
+    norm = 0.0
+    for j in range(d):
+        norm += (abs(row[j] - center[j]) * weights[j] / dist) ** ((p - 1.0) * p)
+    norm = norm ** (1.0 / p)
+    for j in range(d):
+        if weights[j] > 0.0 and row[j] != center[j]:
+            size = (abs(row[j] - center[j]) * weights[j] / dist) ** (p - 1.0) / norm
+            size = min(length * size / weights[j], abs(row[j] - center[j]))
+            center[j] += size if row[j] > center[j] else -size
+
+
+@kernel
+def nearest(
+    row: FloatArray, weights: FloatArray, centers: FloatArray, stats: FloatArray, k: int, p: float
+) -> tuple[int, float, int, float]:
+    """Return slot and distance of the nearest center, and of the nearest one whose fence holds."""
+    slot, best, inside, best_inside = -1, np.inf, -1, np.inf
+    for c in range(k):
+        dist = distance(row, centers[c], weights, p)
+        if dist < best:
+            slot, best = c, dist
+        if dist < best_inside and dist <= stats[c, FENCE]:
+            inside, best_inside = c, dist
+    return slot, best, inside, best_inside
+
+
+@kernel
+def store_outlier(
+    row: FloatArray, weights: FloatArray, micro: FloatArray, counts: IntArray, gauges: FloatArray
+) -> int:
+    """Add a row to the outlier store; return the micro-center that it joined or opened.
+
+    A micro-center is ``[coordinates ..., faded weight, time]``. A row joins the nearest one within
+    half the reach, else opens one, in place of the lightest when the store is full.
+    """
+    d, p, now = weights.shape[0], gauges[P], gauges[NOW]
+    touched, best = -1, 0.5 * gauges[REACH]
+    lightest, least = 0, np.inf
+    for m in range(counts[N_MICRO]):
+        micro[m, d] *= np.exp(-2.0 * gauges[DECAY] * (now - micro[m, d + 1]))
+        micro[m, d + 1] = now
+        dist = distance(row, micro[m], weights, p)
+        if dist <= best:
+            touched, best = m, dist
+        if micro[m, d] < least:
+            lightest, least = m, micro[m, d]
+    weight = row[d + 1]
+    if touched < 0:
+        if counts[N_MICRO] < micro.shape[0] - 1:  # the last row is scratch for a birth
+            touched = counts[N_MICRO]
+            counts[N_MICRO] += 1
+        else:
+            touched = lightest
+        micro[touched, :d] = row[:d]
+        micro[touched, d] = weight
+        micro[touched, d + 1] = now
+    else:
+        micro[touched, d] += weight
+        for j in range(d):
+            micro[touched, j] += weight / micro[touched, d] * (row[j] - micro[touched, j])
+    return touched
+
+
+@kernel
+def gather(
+    touched: int,
+    weights: FloatArray,
+    centers: FloatArray,
+    stats: FloatArray,
+    micro: FloatArray,
+    counts: IntArray,
+    gauges: FloatArray,
+) -> bool:
+    """Look for a new cluster around a micro-center; leave its center in the scratch row.
+
+    Mean-shift steps with a ball of the reach find the group. It is a cluster if it is heavy enough,
+    denser than its surroundings (the shell between one and two reaches holds less than half of its
+    weight; uniform noise holds more) and outside every fence.
+    """
+    d, p, reach = weights.shape[0], gauges[P], gauges[REACH]
+    group = micro[micro.shape[0] - 1]
+    group[:d] = micro[touched, :d]
+    for shift in range(SHIFTS):
+        radius = np.sqrt(2.0) * reach if shift == 0 else reach
+        total, shell = 0.0, 0.0
+        mean = np.zeros(d)
+        for m in range(counts[N_MICRO]):
+            dist = distance(micro[m], group, weights, p)
+            if dist <= radius:
+                total += micro[m, d]
+                for j in range(d):
+                    mean[j] += micro[m, d] * (micro[m, j] - group[j])
+            elif dist <= 2.0 * reach:
+                shell += micro[m, d]
+        if total < gauges[MIN_WEIGHT]:
+            return False
+        for j in range(d):
+            group[j] += mean[j] / total
+    group[d] = total
+    if shell > 0.5 * total:
+        return False
+    return nearest(group, weights, centers, stats, counts[N_CENTERS], p)[2] < 0
+
+
+@kernel
+def arrive(
+    row: FloatArray,
+    slot: int,
+    dist: float,
+    weights: FloatArray,
+    centers: FloatArray,
+    placed: FloatArray,
+    stats: FloatArray,
+    gauges: FloatArray,
+) -> bool:
+    """Let a row arrive at its center; tell whether the center left the place the tree knows."""
+    d = weights.shape[0]
+    now, weight = gauges[NOW], row[d + 1]
+    s = stats[slot]
+    gap = now - s[LAST]
+    s[LAST] = now
+    s[WEIGHT] = s[WEIGHT] * np.exp(-gauges[DECAY] * gap) + weight
+    if s[GAP] > 0.0:
+        s[RATE] = s[RATE] * 2.0 ** (-gap / (RATE_GAPS * s[GAP])) + 1.0
+    s[SIZE] += 1.0
+    s[STEPS] += 1.0
+    share = max(1.0 / (s[STEPS] + 1.0), STEP_FLOOR)
+    s[GAP] += share * (gap - s[GAP])
+    if dist > 0.0:
+        length = min(1.0, share * weight) * min(s[SCALE], dist)
+        step(row, centers[slot], weights, dist, length, gauges[P])
+    if s[STEPS] % MOVE_CHECK == 0.0:
+        moved = distance(centers[slot], placed[slot], weights, gauges[P])
+        return bool(moved > MOVE_SHARE * s[SCALE])
+    return False
+
+
+@kernel
+def observe(
+    rows: FloatArray,
+    start: int,
+    frame: FloatArray,
+    centers: FloatArray,
+    placed: FloatArray,
+    stats: FloatArray,
+    micro: FloatArray,
+    slots: FloatArray,
+    heap: IntArray,
+    counts: IntArray,
+    gauges: FloatArray,
+) -> tuple[int, int]:
+    """Observe rows from `start` on; return the row at which it stopped, and why.
+
+    Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
+    N_STATS), micro (capacity, d + 2), slots (window, d + 3), heap (window + 1,). On ALERT the row
+    has been learned; on BAD_VALUE and BAD_TIME nothing of it has.
+    """
+    n, d = rows.shape[0], frame.shape[1]
+    origin, weights = frame[0], frame[1]
+    for i in range(start, n):
+        row = rows[i]
+        for j in range(d):
+            if not abs(row[j]) <= LARGEST:
+                return i, BAD_VALUE
+        if not 0.0 < row[d + 1] <= LARGEST:
+            return i, BAD_VALUE
+        if row[d] < gauges[STAMP] - gauges[LATENESS] or np.isinf(row[d]):
+            return i, BAD_TIME
+        if row[d] > gauges[STAMP]:
+            gauges[STAMP] = row[d]
+        gauges[NOW] = gauges[NOW] + 1.0 if gauges[BY_EVENTS] else gauges[STAMP]
+        counts[TICK] += 1
+        counts[ALERTS] = 0
+        tick, now, k = counts[TICK], gauges[NOW], counts[N_CENTERS]
+        row[d] = now
+        for j in range(d):
+            row[j] -= origin[j]
+        draw = -np.log(uniform(np.int64(gauges[SEED]), tick))
+        admit(row, np.log(draw) - gauges[DECAY] * now - np.log(row[d + 1]), slots, heap)
+        if k > 0:
+            _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P])
+            outside = 1.0 if slot < 0 else 0.0
+            gauges[NOISE_SHARE] += SHARE_STEP * (outside - gauges[NOISE_SHARE])
+            gauges[COST] += SHARE_STEP * (near - gauges[COST])
+            if slot >= 0:
+                if arrive(row, slot, dist, weights, centers, placed, stats, gauges):
+                    counts[ALERTS] |= MOVED
+                    counts[MOVED_SLOT] = slot
+            else:
+                counts[OUTLIERS] += 1
+                touched = store_outlier(row, weights, micro, counts, gauges)
+                if gather(touched, weights, centers, stats, micro, counts, gauges):
+                    counts[ALERTS] |= BORN
+            if silent(tick % k, stats, gauges):
+                counts[ALERTS] |= DIED
+                counts[DEAD_SLOT] = tick % k
+        if tick >= counts[NEXT_REFIT]:
+            counts[ALERTS] |= REFIT
+        if counts[ALERTS]:
+            return i, ALERT
+    return n, DONE
+
+
+@kernel
+def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
+    """Whether a cluster's fast weight has fallen to a twentieth of its steady level.
+
+    At a steady rate that is a silence of about 52 mean gaps; at least gauges[SILENCE] of time.
+    """
+    gap = gauges[NOW] - stats[slot, LAST]
+    if gap < gauges[SILENCE] or stats[slot, GAP] <= 0.0:
+        return False
+    return bool(stats[slot, RATE] * 2.0 ** (-gap / (RATE_GAPS * stats[slot, GAP])) < RATE_DEAD)
+
+
+@kernel
+def route(row: FloatArray, feature: IntArray, threshold: FloatArray, child: IntArray) -> int:
+    """Return the leaf that the tree's table leads to: ``row[feature] <= threshold`` goes left."""
+    at = 0 if feature.shape[0] else -1
+    while at >= 0:
+        at = child[at, 0] if row[feature[at]] <= threshold[at] else child[at, 1]
+    return ~at
+
+
+@kernel
+def assign(
+    rows: FloatArray,
+    i: int,
+    frame: FloatArray,
+    feature: IntArray,
+    threshold: FloatArray,
+    child: IntArray,
+    leaf_slot: IntArray,
+    centers: FloatArray,
+    stats: FloatArray,
+    counts: IntArray,
+    gauges: FloatArray,
+) -> int:
+    """Return the slot of row `i`'s center, NOWHERE, or REFUSED; only the row itself is changed.
+
+    In tree mode the leaf decides and any fence may admit the row, its own leaf's being tried first;
+    else the nearest center whose fence holds.
+    """
+    row, weights, k, p = rows[i], frame[1], counts[N_CENTERS], gauges[P]
+    for j in range(frame.shape[1]):
+        if not abs(row[j]) <= LARGEST:
+            return REFUSED
+        row[j] -= frame[0, j]
+    if k == 0:
+        return NOWHERE
+    if gauges[BY_TREE]:
+        slot = leaf_slot[route(row, feature, threshold, child)]
+        if not gauges[FENCED] or distance(row, centers[slot], weights, p) <= stats[slot, FENCE]:
+            return slot
+        for c in range(k):
+            if distance(row, centers[c], weights, p) <= stats[c, FENCE]:
+                return slot
+        return NOWHERE
+    near, _, inside, _ = nearest(row, weights, centers, stats, k, p)
+    return inside if inside >= 0 or gauges[FENCED] else near
+
+
+@kernel
+def assign_rows(
+    rows: FloatArray,
+    slots: IntArray,
+    frame: FloatArray,
+    feature: IntArray,
+    threshold: FloatArray,
+    child: IntArray,
+    leaf_slot: IntArray,
+    centers: FloatArray,
+    stats: FloatArray,
+    counts: IntArray,
+    gauges: FloatArray,
+) -> int:
+    """Assign every row, into `slots`; return the first refused row, or the number of rows."""
+    for i in range(rows.shape[0]):
+        slots[i] = assign(
+            rows, i, frame, feature, threshold, child, leaf_slot, centers, stats, counts, gauges
+        )
+        if slots[i] == REFUSED:
+            return i
+    return rows.shape[0]
+
+
+@kernel
+def distance_table(
+    points: FloatArray, centers: FloatArray, weights: FloatArray, p: float
+) -> FloatArray:
+    """Return the distances of points (n, d) to centers (k, d), shape (n, k)."""
+    table = np.empty((points.shape[0], centers.shape[0]))
+    for i in range(points.shape[0]):
+        for c in range(centers.shape[0]):
+            table[i, c] = distance(points[i], centers[c], weights, p)
+    return table

@@ -1,0 +1,85 @@
+"""Fences and regions: how far a cluster reaches, and who is core, boundary or noise.
+
+A fence is median + 4 MADN of the distances of a cluster's window points to its center: it tolerates
+noise inside the cluster, where high quantiles collapse. The three-way paper calls an ambiguous
+point "noise"; here that is *boundary*, and *noise* is outside every fence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamclust.results import FloatArray, Region
+from streamclust.robust import spread
+
+REACH = 4.0
+"""Normalised MADs beyond the median distance at which the fence stands."""
+PRIOR = 5.0
+"""Points' worth of trust in the typical relative spread when a cluster is small."""
+AMBIGUOUS = 0.75
+"""Least ratio of the two smallest distances (in units of the clusters' scales) that can be called
+ambiguous; the data may raise it."""
+
+
+def fences(distances: list[FloatArray], weights: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return scale and fence of every cluster.
+
+    Parameters
+    ----------
+    distances, weights : lists of arrays
+        Per cluster, the distances of its points to its center, in scaled units, and their weights.
+
+    Returns
+    -------
+    scale, limit : arrays of shape (n_clusters,)
+        Median distance, and median + REACH * MADN. The MADN of a small cluster is drawn towards
+        the typical ratio of MADN to median of all clusters.
+    """
+    told = [spread(d, w) for d, w in zip(distances, weights, strict=True)]
+    scale = np.array([middle for middle, _ in told])
+    madn = np.array([width for _, width in told])
+    mass = np.array([float(w.sum()) for w in weights])
+    positive = scale > 0
+    if positive.any():
+        typical = float(np.average(madn[positive] / scale[positive], weights=mass[positive]))
+        madn = (mass * madn + PRIOR * typical * scale) / (mass + PRIOR)
+    return scale, scale + REACH * madn
+
+
+def ambiguity(first: FloatArray, second: FloatArray) -> float:
+    """Return the boundary ratio that the window suggests.
+
+    Parameters
+    ----------
+    first, second : arrays of shape (n,)
+        Relative distances of each point to its nearest and second nearest cluster.
+
+    Returns
+    -------
+    float
+        The 95 % quantile of their ratio, but at least AMBIGUOUS: at most one event in twenty is
+        called boundary, and none that is clear.
+    """
+    ratio = np.divide(first, second, out=np.zeros_like(first), where=second > 0)
+    return float(max(AMBIGUOUS, np.quantile(ratio, 0.95))) if len(ratio) else AMBIGUOUS
+
+
+def region(label: int, relative: FloatArray, slot: int, ratio: float) -> tuple[Region, list[int]]:
+    """Return the region of a point and the slots of the other clusters it might belong to.
+
+    Parameters
+    ----------
+    label : int
+        The answer, -1 for noise.
+    relative : array of shape (k,)
+        Distance to each center in units of that cluster's scale.
+    slot : int
+        The slot of the answer.
+    ratio : float
+        A rival counts whose relative distance is at most that of the answer over `ratio`.
+    """
+    if label < 0:
+        return Region.NOISE, []
+    rivals = np.flatnonzero(relative * ratio <= relative[slot])
+    order = sorted((r for r in rivals.tolist() if r != slot), key=lambda r: (relative[r], r))
+    return (Region.BOUNDARY, order) if order else (Region.CORE, [])

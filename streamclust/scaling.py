@@ -1,0 +1,104 @@
+"""Frozen per-feature weights: what makes features of different units comparable.
+
+The scale of a feature is a quarter of its guarded range in the window. It is frozen until a refit
+finds that it drifted, so that distances and thresholds do not creep. State stays in the user's
+units; only distances are weighted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamclust.results import FloatArray
+
+DRIFT = 1.25
+"""A frozen scale is renewed when that of any feature has changed by more than this factor."""
+
+
+class Scaling:
+    """Origin and weight of every feature.
+
+    Parameters
+    ----------
+    kind : {"robust", "standard", "none"}
+        ``robust``: guarded range quarter; ``standard``: standard deviation; ``none``: weights 1.
+
+    Attributes
+    ----------
+    frame : array of shape (2, n_features)
+        The origin (user's units) and the weight (reciprocal of the scale; 0: the feature does not
+        count). Coordinates are measured from the origin, a data value, so that a shift of all data
+        that is exact in floating point changes no bit of any answer.
+    epoch : int
+        Counts the renewals of the weights.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.frame: FloatArray = np.zeros((2, 0))
+        self.epoch = 0
+
+    @property
+    def origin(self) -> FloatArray:
+        """The origin of every feature, in the user's units."""
+        return self.frame[0]
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weight of every feature in distances."""
+        return self.frame[1]
+
+    def widen(self, n_features: int) -> None:
+        """Make room for new features: origin 0 and weight 0 until the next freeze."""
+        wider = np.zeros((2, n_features))
+        wider[:, : self.frame.shape[1]] = self.frame
+        self.frame = wider
+
+    def place(self, points: FloatArray) -> None:
+        """Put the origin at the lower median of `points` of shape (n, n_features)."""
+        middle = (len(points) - 1) // 2
+        self.frame[0] = np.partition(points, middle, axis=0)[middle]
+
+    def freeze(self, points: FloatArray) -> bool:
+        """Renew the weights from the window where they drifted; tell whether they were renewed."""
+        if self.kind == "none":
+            scales = np.ones(points.shape[1])
+        elif self.kind == "standard":
+            scales = points.std(axis=0)
+        else:
+            scales = guarded_scale(points)
+        fresh = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
+        fresh[~np.isfinite(fresh)] = 0.0
+        old = self.weights
+        if self.epoch and np.all((fresh <= DRIFT * old) & (old <= DRIFT * fresh)):
+            return False
+        self.frame[1] = fresh
+        self.epoch += 1
+        return True
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers and arrays from which `from_state` restores all."""
+        return {"frame": self.frame.copy(), "epoch": self.epoch}
+
+    def from_state(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
+        frame = np.array(state["frame"], dtype=np.float64)
+        if frame.ndim != 2 or len(frame) != 2 or not np.all(frame[1] >= 0):
+            raise ValueError("the scaling frame has two rows and no negative weight")
+        self.frame, self.epoch = frame, int(state["epoch"])
+
+
+def guarded_scale(points: FloatArray) -> FloatArray:
+    """Return a quarter of the guarded range of every column of `points`.
+
+    The range is cut two inner ranges (5 % to 95 %) outside the inner range, so that wild values do
+    not stretch it; an inner range of zero (a feature that is mostly constant) leaves it uncut.
+    """
+    low, inner_low, inner_high, high = np.quantile(points, [0.0, 0.05, 0.95, 1.0], axis=0)
+    inner = inner_high - inner_low
+    guarded = inner > 0
+    low = np.where(guarded, np.maximum(low, inner_low - 2 * inner), low)
+    high = np.where(guarded, np.minimum(high, inner_high + 2 * inner), high)
+    return np.asarray((high - low) / 4.0, dtype=np.float64)

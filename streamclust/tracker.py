@@ -1,0 +1,353 @@
+"""The center tracker: robust online centers, an outlier store, births and deaths between refits.
+
+Two tiers (engine.md, "Center tracker"): *centers* are stepped towards the events that arrive inside
+their fence; events outside every fence go to a bounded store of *micro-centers*, from which a heavy,
+dense group is born as a new center. A center that falls silent dies. Coordinates are measured from
+the scaling's origin; distances are scaled. Each cluster owns one center, of the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamclust.errors import InvariantBroken
+from streamclust.events import CenterDeleted, CenterInserted, CenterMoved, Event
+from streamclust.kernels import stream
+from streamclust.results import FloatArray, IntArray
+from streamclust.windows import Reservoir
+
+MICRO = 100
+"""Micro-centers kept, and one scratch row for a birth."""
+BIRTH_WEIGHT = 15.0
+"""Faded weight of outliers that makes a cluster."""
+SILENCE = 200.0
+"""Least number of mean gaps between events (of any cluster) that count as silence."""
+
+
+class CenterTracker:
+    """Centers of an unknown number of clusters, kept online.
+
+    Parameters
+    ----------
+    p : float
+        Order of the distance.
+    decay : float
+        Fading rate per unit of time.
+    by_events : bool
+        Whether the clock counts events; else it follows the rows' time.
+    lateness : float
+        How far back a row's time may go.
+    seed : int
+        Seed of the window's draws, below 2**53.
+    max_clusters : int
+        Hard cap on the number of centers.
+    by_tree, fenced : bool
+        How `assign` answers: by the tree's leaf or the nearest center; with noise or without.
+    """
+
+    def __init__(
+        self,
+        *,
+        p: float,
+        decay: float,
+        by_events: bool,
+        lateness: float,
+        seed: int,
+        max_clusters: int,
+        by_tree: bool,
+        fenced: bool,
+    ) -> None:
+        self.max_clusters = max_clusters
+        self.ids: list[int] = []
+        self.born: list[int] = []
+        self.next_id = 0
+        self.counts: IntArray = np.zeros(stream.N_COUNTS, dtype=np.int64)
+        self.gauges: FloatArray = np.zeros(stream.N_GAUGES)
+        self.gauges[stream.STAMP] = -np.inf
+        for at, value in (
+            (stream.DECAY, decay),
+            (stream.P, p),
+            (stream.LATENESS, lateness),
+            (stream.BY_EVENTS, by_events),
+            (stream.SEED, seed),
+            (stream.BY_TREE, by_tree),
+            (stream.FENCED, fenced),
+            (stream.MIN_WEIGHT, BIRTH_WEIGHT),
+        ):
+            self.gauges[at] = value
+        self._allocate(16, 0)
+
+    def _allocate(self, capacity: int, d: int) -> None:
+        self.centers: FloatArray = np.zeros((capacity, d))
+        self.placed: FloatArray = np.zeros((capacity, d))
+        self.stats: FloatArray = np.zeros((capacity, stream.N_STATS))
+        self.micro: FloatArray = np.zeros((MICRO + 1, d + 2))
+
+    @property
+    def tick(self) -> int:
+        """Number of events learned."""
+        return int(self.counts[stream.TICK])
+
+    @property
+    def now(self) -> float:
+        """The stream's clock."""
+        return float(self.gauges[stream.NOW])
+
+    @property
+    def k(self) -> int:
+        """Number of living centers."""
+        return len(self.ids)
+
+    @property
+    def living(self) -> FloatArray:
+        """The living centers, shape (k, n_features)."""
+        return self.centers[: self.k]
+
+    @property
+    def living_stats(self) -> FloatArray:
+        """The figures of the living centers, shape (k, N_STATS), columns as in kernels.stream."""
+        return self.stats[: self.k]
+
+    def observe(
+        self, rows: FloatArray, start: int, frame: FloatArray, window: Reservoir
+    ) -> tuple[int, int]:
+        """Observe rows, one compiled call; see `kernels.stream.observe`."""
+        return stream.observe(
+            rows,
+            start,
+            frame,
+            self.centers,
+            self.placed,
+            self.stats,
+            self.micro,
+            window.slots,
+            window.heap,
+            self.counts,
+            self.gauges,
+        )
+
+    def react(self, weights: FloatArray) -> tuple[Event, ...]:
+        """Turn the alerts of the last observed row into center events."""
+        alerts = int(self.counts[stream.ALERTS])
+        found: list[Event] = []
+        if alerts & stream.MOVED:
+            found.append(self._move(int(self.counts[stream.MOVED_SLOT])))
+        if alerts & stream.DIED and (slot := int(self.counts[stream.DEAD_SLOT])) < self.k:
+            found.append(self._delete(slot))
+        if alerts & stream.BORN and self.k < self.max_clusters:
+            found.append(self._bear(weights))
+        return tuple(found)
+
+    def pass_time(self, now: float) -> tuple[Event, ...]:
+        """Let time pass without an event; return the deaths that it brings."""
+        self.gauges[stream.NOW] = now
+        dead = [s for s in range(self.k) if stream.silent(s, self.stats, self.gauges)]
+        return tuple(self._delete(slot) for slot in reversed(dead))
+
+    def new_id(self) -> int:
+        """Return an id that was never used."""
+        self.next_id += 1
+        return self.next_id - 1
+
+    def adopt(
+        self,
+        ids: Sequence[int],
+        positions: FloatArray,
+        scales: FloatArray,
+        limits: FloatArray,
+        masses: FloatArray,
+        rates: FloatArray,
+    ) -> tuple[Event, ...]:
+        """Take over the centers of a refit; what is not named in `ids` is deleted.
+
+        Survivors keep their clocks and counts, and their place unless the window disagrees with
+        it by more than the tracker's own threshold for a move.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            Surviving or new ids.
+        positions : array of shape (len(ids), n_features)
+        scales, limits : arrays of shape (len(ids),)
+            Median distance and fence, scaled.
+        masses, rates : arrays of shape (len(ids),)
+            Faded weight, and arrivals per unit of time, as the window shows them.
+        """
+        events: list[Event] = [
+            self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in ids
+        ]
+        for at, center in enumerate(ids):
+            if center not in self.ids:
+                slot = self._open(center, positions[at], masses[at], 1.0 / rates[at])
+                self._fit(slot, scales[at], limits[at])
+                events.append(self._inserted(slot))
+            else:
+                slot = self.ids.index(center)
+                self._fit(slot, scales[at], limits[at])
+                if np.any(self.centers[slot] != positions[at]):
+                    self.centers[slot] = positions[at]
+                    events.append(self._move(slot))
+        self.counts[stream.N_MICRO] = 0
+        if self.k:
+            self.gauges[stream.REACH] = np.median(self.living_stats[:, stream.FENCE])
+        return tuple(events)
+
+    def distances(self, points: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the distances of points to the living centers, shape (n, k)."""
+        return stream.distance_table(points, self.living, weights, float(self.gauges[stream.P]))
+
+    def slot(self, center: int) -> int:
+        """Return the slot of a living center."""
+        return self.ids.index(center)
+
+    def widen(self, n_features: int) -> None:
+        """Make room for new features, at 0."""
+        old = (self.centers, self.placed, self.micro)
+        stats, d = self.stats, self.centers.shape[1]
+        self._allocate(len(stats), n_features)
+        self.stats = stats
+        self.centers[:, :d], self.placed[:, :d] = old[0], old[1]
+        self.micro[:, :d], self.micro[:, n_features:] = old[2][:, :d], old[2][:, d:]
+
+    def _bear(self, weights: FloatArray) -> CenterInserted:
+        """Open a center where `kernels.stream.gather` found a group, and free its micro-centers."""
+        group = self.micro[-1].copy()
+        d, n, p = len(weights), int(self.counts[stream.N_MICRO]), float(self.gauges[stream.P])
+        reach = self.gauges[stream.REACH]
+        kept = [m for m in range(n) if stream.distance(self.micro[m], group, weights, p) > reach]
+        self.micro[: len(kept)] = self.micro[kept]
+        self.counts[stream.N_MICRO] = len(kept)
+        mass = float(group[d])
+        # The group gathered while the store faded, at twice the window's rate.
+        gap = self._event_gap() * max(1.0, self.tick / max(1.0, mass))
+        if self.gauges[stream.DECAY] > 0:
+            gap = min(gap, 0.5 / self.gauges[stream.DECAY] / mass)
+        typical = np.median(self.living_stats, axis=0)
+        slot = self._open(self.new_id(), group[:d], mass, gap)
+        self._fit(slot, float(typical[stream.SCALE]), float(typical[stream.FENCE]))
+        return self._inserted(slot)
+
+    def _open(self, center: int, position: FloatArray, mass: float, gap: float) -> int:
+        slot = self.k
+        if slot == len(self.stats):
+            for name in ("centers", "placed", "stats"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        self.ids.append(center)
+        self.born.append(self.tick)
+        self.counts[stream.N_CENTERS] = self.k
+        self.centers[slot] = self.placed[slot] = position
+        s = self.stats[slot]
+        s[stream.WEIGHT] = s[stream.SIZE] = s[stream.STEPS] = mass
+        s[stream.GAP], s[stream.LAST], s[stream.RATE] = gap, self.now, stream.RATE_LEVEL
+        return slot
+
+    def _fit(self, slot: int, scale: float, limit: float) -> None:
+        self.stats[slot, stream.SCALE] = scale
+        self.stats[slot, stream.FENCE] = limit
+
+    def _inserted(self, slot: int) -> CenterInserted:
+        return CenterInserted(
+            tick=self.tick,
+            time=self.now,
+            center=self.ids[slot],
+            position=_frozen(self.centers[slot]),
+        )
+
+    def _move(self, slot: int) -> CenterMoved:
+        self.placed[slot] = self.centers[slot]
+        return CenterMoved(
+            tick=self.tick,
+            time=self.now,
+            center=self.ids[slot],
+            position=_frozen(self.centers[slot]),
+        )
+
+    def _delete(self, slot: int) -> CenterDeleted:
+        center = self.ids.pop(slot)
+        self.born.pop(slot)
+        k = self.k
+        for array in (self.centers, self.placed, self.stats):
+            array[slot:k] = array[slot + 1 : k + 1].copy()
+        self.counts[stream.N_CENTERS] = k
+        return CenterDeleted(tick=self.tick, time=self.now, center=center)
+
+    def _event_gap(self) -> float:
+        """Return the mean time between events, of any cluster."""
+        if self.gauges[stream.BY_EVENTS] or not self.k:
+            return 1.0
+        gaps = self.living_stats[:, stream.GAP]
+        rate = float(np.sum(1.0 / gaps[gaps > 0])) if np.any(gaps > 0) else 0.0
+        return 1.0 / rate if rate > 0 else 0.0
+
+    def set_silence(self) -> None:
+        """Renew the least silence, in the clock's unit, from the mean gap between events."""
+        self.gauges[stream.SILENCE] = SILENCE * self._event_gap()
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers, lists and arrays from which `from_state` restores all."""
+        k, n = self.k, int(self.counts[stream.N_MICRO])
+        return {
+            "ids": list(self.ids),
+            "born": list(self.born),
+            "next_id": self.next_id,
+            "centers": self.centers[:k].copy(),
+            "placed": self.placed[:k].copy(),
+            "stats": self.stats[:k].copy(),
+            "micro": self.micro[:n].copy(),
+            "counts": self.counts.copy(),
+            "gauges": self.gauges.copy(),
+        }
+
+    def from_state(self, state: Mapping[str, Any], n_features: int) -> None:
+        """Take over a state; raises ValueError where its parts do not fit each other."""
+        ids, born = [int(i) for i in state["ids"]], [int(b) for b in state["born"]]
+        k, d, micro = len(ids), n_features, np.array(state["micro"], dtype=np.float64)
+        counts = np.array(state["counts"], dtype=np.int64)
+        gauges = np.array(state["gauges"], dtype=np.float64)
+        arrays = [np.array(state[n], dtype=np.float64) for n in ("centers", "placed", "stats")]
+        fits = (
+            len(born) == k
+            and len(set(ids)) == k
+            and all(0 <= i < int(state["next_id"]) for i in ids)
+            and [a.shape for a in arrays] == [(k, d), (k, d), (k, stream.N_STATS)]
+            and micro.shape == (len(micro), d + 2)
+            and len(micro) <= MICRO
+            and counts.shape == self.counts.shape
+            and gauges.shape == self.gauges.shape
+            and counts[stream.N_CENTERS] == k
+            and counts[stream.N_MICRO] == len(micro)
+        )
+        if not fits:
+            raise ValueError("the tracker's parts do not fit each other")
+        self._allocate(max(16, k), d)
+        for target, source in zip((self.centers, self.placed, self.stats), arrays, strict=True):
+            target[:k] = source
+        self.micro[: len(micro)] = micro
+        self.ids, self.born, self.next_id = ids, born, int(state["next_id"])
+        self.counts, self.gauges = counts, gauges
+
+    def _check(self) -> None:
+        """Raise InvariantBroken unless the tracker's parts agree (cost O(k d))."""
+        # One id, one birth and one slot per center; ids were handed out before.
+        if not len(self.ids) == len(self.born) == self.counts[stream.N_CENTERS]:
+            raise InvariantBroken("ids, births and slots differ in number")
+        if len(set(self.ids)) != self.k or any(i >= self.next_id for i in self.ids):
+            raise InvariantBroken(f"ids {self.ids} repeat or were never handed out")
+        # Bounds hold.
+        if self.k > self.max_clusters or self.counts[stream.N_MICRO] > MICRO:
+            raise InvariantBroken("more centers or micro-centers than the caps allow")
+        # Everything that a kernel reads is finite; scales lie within fences.
+        if not np.all(np.isfinite(self.living)) or not np.all(np.isfinite(self.living_stats)):
+            raise InvariantBroken("a living center is not finite")
+        if np.any(self.living_stats[:, stream.FENCE] < self.living_stats[:, stream.SCALE]):
+            raise InvariantBroken("a fence is nearer than the cluster's median distance")
+
+
+def _frozen(vector: FloatArray) -> FloatArray:
+    copy = vector.copy()
+    copy.flags.writeable = False
+    return copy

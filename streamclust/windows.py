@@ -1,0 +1,123 @@
+"""Windows: which points of the stream are kept for refits.
+
+A slot is ``[coordinates ..., time, weight, key]``; the points of smallest key are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamclust.kernels.stream import admit
+from streamclust.results import FloatArray, IntArray
+
+
+class Reservoir:
+    """An exponentially biased sample without replacement of all points so far.
+
+    Each point's key is ln(Exp(1)) - decay * time - ln(weight); the `capacity` smallest keys are the
+    sample, and the next smallest would set its threshold, so inclusion probabilities are known
+    (Efraimidis and Spirakis 2006; Cormode et al. 2009). With decay 0 it is the uniform reservoir.
+
+    Parameters
+    ----------
+    capacity : int
+        Number of points kept.
+    decay : float
+        Fading rate per unit of time, at least 0.
+
+    Attributes
+    ----------
+    slots : array of shape (capacity, n_features + 3)
+        Coordinates, time, weight and key of each slot.
+    heap : int array of shape (capacity + 1,)
+        A max-heap of slots by key; its first entry is the number of points kept.
+    """
+
+    def __init__(self, capacity: int, decay: float) -> None:
+        self.capacity = capacity
+        self.decay = decay
+        self.slots: FloatArray = np.zeros((capacity, 3))
+        self.heap: IntArray = np.zeros(capacity + 1, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self.heap[0])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept."""
+        return len(self) == 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every slot is taken."""
+        return len(self) == self.capacity
+
+    def update(self, row: FloatArray, draw: float) -> None:
+        """Offer ``[coordinates ..., time, weight]`` with `draw`, a number from Exp(1)."""
+        key = np.log(draw) - self.decay * row[-2] - np.log(row[-1])
+        admit(row, float(key), self.slots, self.heap)
+
+    def points(self) -> FloatArray:
+        """The kept points, shape (n, n_features), in slot order; a coordinate never seen is nan."""
+        return self.slots[: len(self), :-3]
+
+    def weights(self, now: float) -> FloatArray:
+        """Weights that make the sample stand for the faded stream; they sum to its effective size.
+
+        A point counts its own faded weight over its probability of being kept
+        (Horvitz-Thompson), and the sum is Kish's effective sample size.
+        """
+        n = len(self)
+        time, weight, key = self.slots[:n, -3:].T
+        faded = weight * np.exp(-self.decay * (now - time))
+        if self.is_full:
+            rate = np.exp(key.max() + self.decay * time + np.log(weight))
+            faded = faded / -np.expm1(-rate)
+        if not n or not faded.sum() > 0:
+            return np.ones(n)
+        return np.asarray(faded * (faded.sum() / np.square(faded).sum()))
+
+    def merge(self, other: Reservoir) -> None:
+        """Keep the smallest keys of both; equal to one reservoir that saw both streams."""
+        for slot in range(len(other)):
+            row = other.slots[slot]
+            admit(row, float(row[-1]), self.slots, self.heap)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.heap[:] = 0
+        self.slots[:] = 0.0
+
+    def widen(self, n_features: int) -> None:
+        """Make room for new features; points that lack them hold nan there."""
+        wider = np.full((self.capacity, n_features + 3), np.nan)
+        d = self.slots.shape[1] - 3
+        wider[:, :d] = self.slots[:, :d]
+        wider[:, n_features:] = self.slots[:, d:]
+        self.slots = wider
+
+    def shift(self, origin: FloatArray) -> None:
+        """Measure the kept points from `origin` instead."""
+        self.points()[:] -= origin
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain arrays from which `from_state` restores all."""
+        n = len(self)
+        return {"slots": self.slots[:n].copy(), "heap": self.heap[: n + 1].copy()}
+
+    def from_state(self, state: dict[str, Any], n_features: int) -> None:
+        """Take over a state; raises ValueError where it does not fit capacity or features."""
+        slots = np.array(state["slots"], dtype=np.float64)
+        heap = np.array(state["heap"], dtype=np.int64)
+        n = len(slots)
+        fits = slots.shape == (n, n_features + 3) and n <= self.capacity
+        if not fits or heap.shape != (n + 1,) or heap[0] != n:
+            raise ValueError("the window's slots and heap do not fit each other")
+        if not np.array_equal(np.sort(heap[1:]), np.arange(n)):
+            raise ValueError("the window's heap does not hold every slot once")
+        self.slots = np.zeros((self.capacity, n_features + 3))
+        self.slots[:n] = slots
+        self.heap = np.zeros(self.capacity + 1, dtype=np.int64)
+        self.heap[: n + 1] = heap
