@@ -8,7 +8,7 @@ scaling keeps its weight at zero until the next refit, so it joins there.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from numbers import Integral
 from operator import itemgetter
@@ -64,7 +64,7 @@ class FeatureSpace:
             the kernels.
         """
         try:
-            if len(x) == self._d:
+            if len(x) == self._d > 0:
                 self._pack(self._buffer, 0, *self._get(x), time, weight)
                 return self._row
         except (KeyError, TypeError, struct.error, OverflowError, ValueError):
@@ -137,40 +137,27 @@ class FeatureSpace:
         self.stand_ins = np.concatenate([self.stand_ins, first])
         self._know(self.names + names)
 
-    def rows(self, X: Any, times: FloatArray | None, weights: FloatArray | None) -> FloatArray:
-        """Many events as rows: a two-dimensional array, or a data frame with named columns.
+    def block(
+        self, values: NDArray[Any], times: FloatArray | float, weights: FloatArray | float
+    ) -> FloatArray:
+        """Return rows for many events whose columns are the known features, in order."""
+        rows = np.empty((len(values), self._d + 2))
+        rows[:, :-2] = values
+        rows[:, -2] = times
+        rows[:, -1] = weights
+        return rows
 
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or data frame
-            A bare array takes the known feature order.
-        times, weights : arrays of shape (n,) or None
-            None: absent (nan) and ones.
-
-        Raises
-        ------
-        InvalidPoint
-            For another number or another set of columns, or columns that are not numbers.
-        """
-        names, values = columns_of(X)
-        if names is not None:
-            unknown = [name for name in self.names if name not in names]
-            if unknown or len(names) != self._d:
-                raise InvalidPoint(
-                    f"got columns {_short(names)}; the known features are {_short(self.names)}"
-                )
-            position = {name: j for j, name in enumerate(names)}
-            values = values[:, [position[name] for name in self.names]]
+    def check_width(self, values: NDArray[Any]) -> None:
+        """Raise InvalidPoint unless a bare array has a column per known feature."""
         if values.shape[1] != self._d:
             raise InvalidPoint(
                 f"got {values.shape[1]} columns; {self._d} features are known: {_short(self.names)}"
             )
-        n = len(values)
-        rows = np.empty((n, self._d + 2))
-        rows[:, :-2] = values
-        rows[:, -2] = np.nan if times is None else times
-        rows[:, -1] = 1.0 if weights is None else weights
-        return rows
+
+    def refuse(self, values: NDArray[Any], row: int) -> None:
+        """Raise InvalidPoint naming the first value of a row that cannot be clustered."""
+        for name, value in zip(self.names, values.tolist(), strict=True):
+            check_value(value, name, f"row {row}")
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings and arrays from which `from_state` restores all."""
@@ -197,18 +184,23 @@ class FeatureSpace:
         self._get = _getter(names)
 
 
-def columns_of(X: Any) -> tuple[Sequence[FeatureName] | None, NDArray[Any]]:
-    """Split tabular input into column names (None for a bare array) and a numeric 2-D array."""
+def table_of(X: Any) -> tuple[list[FeatureName] | None, NDArray[Any]]:
+    """Split tabular input into column names (None for a bare array) and a numeric 2-D array.
+
+    Raises
+    ------
+    InvalidPoint
+        For another number of dimensions, or entries that are not numbers.
+    """
     names = list(X.columns) if hasattr(X, "columns") else None
     values = np.asarray(X)
     if values.ndim != 2:
         raise InvalidPoint(f"got an array of {values.ndim} dimensions; (n, n_features) is accepted")
-    if values.dtype == object and values.size:
-        for index in np.ndindex(values.shape):
-            name = names[index[1]] if names else index[1]
-            check_value(values[index], name, f"row {index[0]}")
+    if values.dtype == object:
+        for i, j in np.ndindex(values.shape):
+            check_value(values[i, j], names[j] if names else j, f"row {i}")
         values = values.astype(np.float64)
-    if values.dtype.kind not in "biuf" and values.size:
+    if values.dtype.kind not in "biuf":
         raise InvalidPoint(f"got an array of {values.dtype}; numbers are accepted")
     return names, values
 

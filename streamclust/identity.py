@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from streamclust.events import Change, ClusterBorn, ClusterDied, ClustersMerged, ClusterSplit
 from streamclust.results import FloatArray, IntArray
 
 SHARE = 0.5
@@ -34,6 +35,7 @@ class Matching:
     unseen : old ids that the window is too small to judge; they live on as they are
     shares : array of shape (n_old, n_new)
         Share of each old cluster's window weight that each new one holds.
+    row : mapping of old id to its row of `shares`
     """
 
     survivors: Mapping[int, int]
@@ -43,6 +45,7 @@ class Matching:
     died: Sequence[int]
     unseen: Sequence[int]
     shares: FloatArray = field(repr=False)
+    row: Mapping[int, int] = field(repr=False)
 
 
 def match(
@@ -103,7 +106,41 @@ def match(
         else:
             died.append(ids[a])
     named = {b: ids[a] for b, a in survivors.items()}
-    return Matching(named, born, splits, merges, died, unseen, of_old)
+    row = {c: a for a, c in enumerate(ids)}
+    return Matching(named, born, splits, merges, died, unseen, of_old, row)
+
+
+def lineage(
+    matching: Matching, ids: Sequence[int], masses: FloatArray, tick: int, time: float
+) -> tuple[Change, ...]:
+    """Tell births, splits, merges and deaths as changes.
+
+    Parameters
+    ----------
+    ids : sequence of int
+        Id of every new cluster.
+    masses : array of shape (n_new,)
+        Window weight of every new cluster.
+    """
+    at = {"tick": tick, "time": time}
+    index = {c: b for b, c in enumerate(ids)}
+    shares = matching.shares
+    told: list[Change] = [
+        ClusterBorn(**at, cluster=ids[b], weight=float(masses[b]), found_by="refit")
+        for b in matching.born
+    ]
+    for parent, children in matching.splits.items():
+        family = [index[parent], *children]
+        held = tuple(float(shares[matching.row[parent], b]) for b in family)
+        told.append(
+            ClusterSplit(**at, parent=parent, children=tuple(ids[b] for b in family), overlaps=held)
+        )
+    for child, absorbed in matching.merges.items():
+        parents = (ids[child], *absorbed)
+        held = tuple(float(shares[matching.row[a], child]) for a in parents)
+        told.append(ClustersMerged(**at, parents=parents, child=ids[child], overlaps=held))
+    told += [ClusterDied(**at, cluster=a, reason="refit") for a in matching.died]
+    return tuple(told)
 
 
 def _share(overlap: FloatArray, mass: FloatArray) -> FloatArray:

@@ -50,11 +50,13 @@ class Scaling:
         """The weight of every feature in distances."""
         return self.frame[1]
 
-    def widen(self, n_features: int) -> None:
-        """Make room for new features: origin 0 and weight 0 until the next freeze."""
-        wider = np.zeros((2, n_features))
-        wider[:, : self.frame.shape[1]] = self.frame
-        self.frame = wider
+    def widen(self, values: FloatArray) -> None:
+        """Make room for new features, whose first `values` are their origins once one is placed.
+
+        They have weight 0 until the next freeze.
+        """
+        origin = values if self.epoch else np.zeros_like(values)
+        self.frame = np.hstack([self.frame, [origin, np.zeros_like(values)]])
 
     def place(self, points: FloatArray) -> None:
         """Put the origin at the lower median of `points` of shape (n, n_features)."""
@@ -82,11 +84,11 @@ class Scaling:
         """Return plain numbers and arrays from which `from_state` restores all."""
         return {"frame": self.frame.copy(), "epoch": self.epoch}
 
-    def from_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
+    def from_state(self, state: dict[str, Any], n_features: int) -> None:
+        """Take over a state; raises ValueError where it does not fit the features."""
         frame = np.array(state["frame"], dtype=np.float64)
-        if frame.ndim != 2 or len(frame) != 2 or not np.all(frame[1] >= 0):
-            raise ValueError("the scaling frame has two rows and no negative weight")
+        if frame.shape != (2, n_features) or not np.all(frame[1] >= 0):
+            raise ValueError("the scaling frame does not fit the features")
         self.frame, self.epoch = frame, int(state["epoch"])
 
 

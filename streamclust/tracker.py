@@ -1,9 +1,10 @@
 """The center tracker: robust online centers, an outlier store, births and deaths between refits.
 
 Two tiers (engine.md, "Center tracker"): *centers* are stepped towards the events that arrive inside
-their fence; events outside every fence go to a bounded store of *micro-centers*, from which a heavy,
-dense group is born as a new center. A center that falls silent dies. Coordinates are measured from
-the scaling's origin; distances are scaled. Each cluster owns one center, of the same id.
+their fence; events outside every fence go to a bounded store of *micro-centers*, from which a
+heavy, dense group is born as a new center. A center that falls silent dies. Coordinates are
+measured from the scaling's origin; distances are scaled. Each cluster owns one center, of the same
+id.
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ from typing import Any
 import numpy as np
 
 from streamclust.errors import InvariantBroken
-from streamclust.events import CenterDeleted, CenterInserted, CenterMoved, Event
+from streamclust.events import (
+    CenterDeleted,
+    CenterInserted,
+    CenterMoved,
+    ClusterBorn,
+    ClusterDied,
+    Event,
+)
 from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
 from streamclust.windows import Reservoir
 
+MOVE_SHARE = stream.MOVE_SHARE
 MICRO = 100
 """Micro-centers kept, and one scratch row for a birth."""
 BIRTH_WEIGHT = 15.0
@@ -135,17 +144,19 @@ class CenterTracker:
         found: list[Event] = []
         if alerts & stream.MOVED:
             found.append(self._move(int(self.counts[stream.MOVED_SLOT])))
-        if alerts & stream.DIED and (slot := int(self.counts[stream.DEAD_SLOT])) < self.k:
-            found.append(self._delete(slot))
+        if alerts & stream.DIED:
+            found += self._die(int(self.counts[stream.DEAD_SLOT]))
         if alerts & stream.BORN and self.k < self.max_clusters:
-            found.append(self._bear(weights))
+            found += self._bear(weights)
         return tuple(found)
 
     def pass_time(self, now: float) -> tuple[Event, ...]:
         """Let time pass without an event; return the deaths that it brings."""
         self.gauges[stream.NOW] = now
+        if not self.gauges[stream.BY_EVENTS]:
+            self.gauges[stream.STAMP] = now
         dead = [s for s in range(self.k) if stream.silent(s, self.stats, self.gauges)]
-        return tuple(self._delete(slot) for slot in reversed(dead))
+        return tuple(event for slot in reversed(dead) for event in self._die(slot))
 
     def new_id(self) -> int:
         """Return an id that was never used."""
@@ -158,13 +169,10 @@ class CenterTracker:
         positions: FloatArray,
         scales: FloatArray,
         limits: FloatArray,
-        masses: FloatArray,
-        rates: FloatArray,
+        shares: FloatArray,
+        spared: Sequence[int] = (),
     ) -> tuple[Event, ...]:
-        """Take over the centers of a refit; what is not named in `ids` is deleted.
-
-        Survivors keep their clocks and counts, and their place unless the window disagrees with
-        it by more than the tracker's own threshold for a move.
+        """Take over the centers of a refit; survivors keep their clocks and counts.
 
         Parameters
         ----------
@@ -173,31 +181,69 @@ class CenterTracker:
         positions : array of shape (len(ids), n_features)
         scales, limits : arrays of shape (len(ids),)
             Median distance and fence, scaled.
-        masses, rates : arrays of shape (len(ids),)
-            Faded weight, and arrivals per unit of time, as the window shows them.
+        shares : array of shape (len(ids),)
+            Share of all events that each cluster gets, as the window shows it.
+        spared : sequence of int
+            Living ids that stay as they are; what is named nowhere is deleted.
         """
+        named = {*ids, *spared}
         events: list[Event] = [
-            self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in ids
+            self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in named
         ]
         for at, center in enumerate(ids):
-            if center not in self.ids:
-                slot = self._open(center, positions[at], masses[at], 1.0 / rates[at])
-                self._fit(slot, scales[at], limits[at])
-                events.append(self._inserted(slot))
-            else:
+            if center in self.ids:
                 slot = self.ids.index(center)
-                self._fit(slot, scales[at], limits[at])
                 if np.any(self.centers[slot] != positions[at]):
                     self.centers[slot] = positions[at]
                     events.append(self._move(slot))
+            else:
+                gap = float(self.gauges[stream.MEAN_GAP] / shares[at])
+                slot = self._open(center, positions[at], 0.0, gap)
+                events.append(self._inserted(slot))
+            self.stats[slot, [stream.SCALE, stream.FENCE]] = scales[at], limits[at]
         self.counts[stream.N_MICRO] = 0
-        if self.k:
-            self.gauges[stream.REACH] = np.median(self.living_stats[:, stream.FENCE])
+        self.gauges[stream.REACH] = np.median(self.living_stats[:, stream.FENCE])
+        self.gauges[stream.SILENCE] = SILENCE * self.gauges[stream.MEAN_GAP]
         return tuple(events)
+
+    def keep_places(
+        self, ids: Sequence[int], positions: FloatArray, scales: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        """Return `positions`, but of living centers their own where the window agrees with it.
+
+        The online median of a steady cluster is the better estimate; the window's is taken only
+        where it lies further off than the tracker's own threshold for a move.
+        """
+        kept, p = positions.copy(), float(self.gauges[stream.P])
+        for at, center in enumerate(ids):
+            if center in self.ids:
+                own = self.centers[self.ids.index(center)]
+                if stream.distance(own, positions[at], weights, p) <= MOVE_SHARE * scales[at]:
+                    kept[at] = own
+        return kept
+
+    def seek_births(self, points: FloatArray, weights: FloatArray) -> None:
+        """Without refits: let groups be born from outliers alone.
+
+        The reach is the distance that a tenth of all pairs of window points do not exceed.
+        """
+        if self.gauges[stream.REACH] == 0.0:
+            some = points[: 2 * MICRO]
+            table = stream.distance_table(some, some, weights, float(self.gauges[stream.P]))
+            self.gauges[stream.REACH] = np.quantile(table, 0.1)
+        self.gauges[stream.SILENCE] = SILENCE * self.gauges[stream.MEAN_GAP]
 
     def distances(self, points: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the distances of points to the living centers, shape (n, k)."""
         return stream.distance_table(points, self.living, weights, float(self.gauges[stream.P]))
+
+    def owners(self, points: FloatArray, weights: FloatArray) -> IntArray:
+        """Return the slot of the nearest center whose fence holds, or -1, of every point."""
+        if not self.k:
+            return np.full(len(points), -1, dtype=np.int64)
+        distances = self.distances(points, weights)
+        inside = np.where(distances <= self.living_stats[:, stream.FENCE], distances, np.inf)
+        return np.where(np.isfinite(inside.min(axis=1)), inside.argmin(axis=1), -1)
 
     def slot(self, center: int) -> int:
         """Return the slot of a living center."""
@@ -212,7 +258,12 @@ class CenterTracker:
         self.centers[:, :d], self.placed[:, :d] = old[0], old[1]
         self.micro[:, :d], self.micro[:, n_features:] = old[2][:, :d], old[2][:, d:]
 
-    def _bear(self, weights: FloatArray) -> CenterInserted:
+    def _die(self, slot: int) -> tuple[Event, ...]:
+        cluster = self.ids[slot]
+        told = ClusterDied(tick=self.tick, time=self.now, cluster=cluster, reason="silence")
+        return self._delete(slot), told
+
+    def _bear(self, weights: FloatArray) -> tuple[Event, ...]:
         """Open a center where `kernels.stream.gather` found a group, and free its micro-centers."""
         group = self.micro[-1].copy()
         d, n, p = len(weights), int(self.counts[stream.N_MICRO]), float(self.gauges[stream.P])
@@ -221,14 +272,16 @@ class CenterTracker:
         self.micro[: len(kept)] = self.micro[kept]
         self.counts[stream.N_MICRO] = len(kept)
         mass = float(group[d])
-        # The group gathered while the store faded, at twice the window's rate.
-        gap = self._event_gap() * max(1.0, self.tick / max(1.0, mass))
-        if self.gauges[stream.DECAY] > 0:
-            gap = min(gap, 0.5 / self.gauges[stream.DECAY] / mass)
-        typical = np.median(self.living_stats, axis=0)
+        decay = float(self.gauges[stream.DECAY])
+        # A steady group of rate r weighs r / (2 decay) in a store that fades at twice the decay.
+        gap = 0.5 / (decay * mass) if decay > 0 else self.gauges[stream.MEAN_GAP] * self.tick / mass
+        scale = np.median(self.living_stats[:, stream.SCALE]) if self.k else reach / 2.0
         slot = self._open(self.new_id(), group[:d], mass, gap)
-        self._fit(slot, float(typical[stream.SCALE]), float(typical[stream.FENCE]))
-        return self._inserted(slot)
+        self.stats[slot, [stream.SCALE, stream.FENCE]] = scale, reach
+        told = ClusterBorn(
+            tick=self.tick, time=self.now, cluster=self.ids[slot], weight=mass, found_by="outliers"
+        )
+        return self._inserted(slot), told
 
     def _open(self, center: int, position: FloatArray, mass: float, gap: float) -> int:
         slot = self.k
@@ -244,10 +297,6 @@ class CenterTracker:
         s[stream.WEIGHT] = s[stream.SIZE] = s[stream.STEPS] = mass
         s[stream.GAP], s[stream.LAST], s[stream.RATE] = gap, self.now, stream.RATE_LEVEL
         return slot
-
-    def _fit(self, slot: int, scale: float, limit: float) -> None:
-        self.stats[slot, stream.SCALE] = scale
-        self.stats[slot, stream.FENCE] = limit
 
     def _inserted(self, slot: int) -> CenterInserted:
         return CenterInserted(
@@ -274,18 +323,6 @@ class CenterTracker:
             array[slot:k] = array[slot + 1 : k + 1].copy()
         self.counts[stream.N_CENTERS] = k
         return CenterDeleted(tick=self.tick, time=self.now, center=center)
-
-    def _event_gap(self) -> float:
-        """Return the mean time between events, of any cluster."""
-        if self.gauges[stream.BY_EVENTS] or not self.k:
-            return 1.0
-        gaps = self.living_stats[:, stream.GAP]
-        rate = float(np.sum(1.0 / gaps[gaps > 0])) if np.any(gaps > 0) else 0.0
-        return 1.0 / rate if rate > 0 else 0.0
-
-    def set_silence(self) -> None:
-        """Renew the least silence, in the clock's unit, from the mean gap between events."""
-        self.gauges[stream.SILENCE] = SILENCE * self._event_gap()
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, lists and arrays from which `from_state` restores all."""

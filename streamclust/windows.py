@@ -102,6 +102,19 @@ class Reservoir:
         """Measure the kept points from `origin` instead."""
         self.points()[:] -= origin
 
+    def fill(self, values: FloatArray) -> None:
+        """Put `values`, one per feature, where a coordinate was never seen."""
+        points = self.points()
+        points[:] = np.where(np.isnan(points), values, points)
+
+    def medians(self, origin: FloatArray, fallback: FloatArray) -> FloatArray:
+        """Return the median of every feature, from 0 as `origin` measures it."""
+        points = self.points()
+        seen = ~np.isnan(points).all(axis=0)
+        found = fallback.copy()
+        found[seen] = origin[seen] + np.nanmedian(points[:, seen], axis=0)
+        return found
+
     def to_state(self) -> dict[str, Any]:
         """Return plain arrays from which `from_state` restores all."""
         n = len(self)

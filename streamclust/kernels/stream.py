@@ -20,8 +20,8 @@ N_COUNTS = 8
 NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILENCE, MIN_WEIGHT = (
     range(12)
 )
-BY_TREE, FENCED = range(12, 14)
-N_GAUGES = 14
+BY_TREE, FENCED, MEAN_GAP = range(12, 15)
+N_GAUGES = 15
 # Columns of `stats`, one row per center.
 FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE = range(8)
 N_STATS = 8
@@ -299,20 +299,25 @@ def observe(
             return i, BAD_TIME
         if row[d] > gauges[STAMP]:
             gauges[STAMP] = row[d]
-        gauges[NOW] = gauges[NOW] + 1.0 if gauges[BY_EVENTS] else gauges[STAMP]
+        before = gauges[NOW]
+        gauges[NOW] = before + 1.0 if gauges[BY_EVENTS] else gauges[STAMP]
         counts[TICK] += 1
         counts[ALERTS] = 0
         tick, now, k = counts[TICK], gauges[NOW], counts[N_CENTERS]
+        if tick > 1:
+            share = max(1.0 / (tick - 1), SHARE_STEP)
+            gauges[MEAN_GAP] += share * (now - before - gauges[MEAN_GAP])
         row[d] = now
         for j in range(d):
             row[j] -= origin[j]
         draw = -np.log(uniform(np.int64(gauges[SEED]), tick))
         admit(row, np.log(draw) - gauges[DECAY] * now - np.log(row[d + 1]), slots, heap)
-        if k > 0:
+        if k > 0 or gauges[REACH] > 0.0:
             _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P])
             outside = 1.0 if slot < 0 else 0.0
             gauges[NOISE_SHARE] += SHARE_STEP * (outside - gauges[NOISE_SHARE])
-            gauges[COST] += SHARE_STEP * (near - gauges[COST])
+            if k > 0:
+                gauges[COST] += SHARE_STEP * (near - gauges[COST])
             if slot >= 0:
                 if arrive(row, slot, dist, weights, centers, placed, stats, gauges):
                     counts[ALERTS] |= MOVED
@@ -322,7 +327,7 @@ def observe(
                 touched = store_outlier(row, weights, micro, counts, gauges)
                 if gather(touched, weights, centers, stats, micro, counts, gauges):
                     counts[ALERTS] |= BORN
-            if silent(tick % k, stats, gauges):
+            if k > 0 and silent(tick % k, stats, gauges):
                 counts[ALERTS] |= DIED
                 counts[DEAD_SLOT] = tick % k
         if tick >= counts[NEXT_REFIT]:

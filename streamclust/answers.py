@@ -1,0 +1,175 @@
+"""The reading side: every question that can be asked without changing anything.
+
+Nothing here draws a random number, changes state or emits a record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from streamclust.census import relative_distances
+from streamclust.errors import NotReady, UnknownCluster
+from streamclust.features import FeatureSpace, table_of
+from streamclust.kernels import stream
+from streamclust.regions import AMBIGUOUS, region
+from streamclust.results import (
+    NOISE,
+    Assignment,
+    Cluster,
+    Explanation,
+    FeatureName,
+    FloatArray,
+    IntArray,
+    Region,
+    Rule,
+)
+from streamclust.router import Router
+from streamclust.rules import RuleBook
+from streamclust.scaling import Scaling
+from streamclust.tracker import CenterTracker
+
+BLOCK = 4096
+"""Rows that the bulk calls convert at a time, so that float32 input is never copied whole."""
+
+
+class Answers:
+    """Answers from the engine's components, which it reads and never changes."""
+
+    def __init__(
+        self, features: FeatureSpace, scaling: Scaling, tracker: CenterTracker, router: Router
+    ) -> None:
+        self._features = features
+        self._scaling = scaling
+        self._tracker = tracker
+        self._router = router
+        self.rules = RuleBook(features, scaling, router.tree, tracker)
+        self.ratio = AMBIGUOUS
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over the components' arrays, after any of them was replaced."""
+        t = self._tracker
+        table, state = self._router.table, (t.centers, t.stats, t.counts, t.gauges)
+        self._view = (self._scaling.frame, *table, *state)
+        self._labels = [*t.ids, NOISE]  # slot -1 is the last entry
+
+    def predict(self, x: Mapping[FeatureName, Any]) -> int:
+        """Return the cluster id of an event, or -1."""
+        row = self._features.read(x, 0.0, 1.0)
+        if row is None:
+            row = self._resolve(x)[0]
+        slot = stream.assign(row, 0, *self._view)
+        if slot == stream.REFUSED:
+            self._resolve(x)
+        return self._labels[slot]
+
+    def predict_many(self, X: Any) -> IntArray:
+        """Return the cluster id of every row, as `predict` does."""
+        names, values = table_of(X)
+        labels = np.full(len(values), NOISE, dtype=np.int64)
+        if self._tracker.k == 0 and not self._features.n_features:
+            return labels
+        if names is not None and tuple(names) != self._features.names:
+            rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
+            labels[:] = [self.predict(x) for x in rows]
+            return labels
+        self._features.check_width(values)
+        ids = np.array(self._labels, dtype=np.int64)
+        for start in range(0, len(values), BLOCK):
+            rows = self._features.block(values[start : start + BLOCK], 0.0, 1.0)
+            slots = np.empty(len(rows), dtype=np.int64)
+            stop = stream.assign_rows(rows, slots, *self._view)
+            if stop < len(rows):
+                self._features.refuse(values[start + stop], start + stop)
+            labels[start : start + len(rows)] = ids[slots]
+        return labels
+
+    def assign(self, x: Mapping[FeatureName, Any]) -> Assignment:
+        """Return cluster id, region, alternatives and scaled distance of an event."""
+        row, absent = self._resolve(x)
+        slot = stream.assign(row, 0, *self._view)
+        if not self._tracker.k:
+            return Assignment(NOISE, Region.COLD, substituted=absent)
+        relative = self._relative(row)
+        where, rivals = region(self._labels[slot], relative, slot, self.ratio)
+        shown = slot if slot >= 0 else int(relative.argmin())
+        alternatives = tuple(self._tracker.ids[r] for r in rivals)
+        return Assignment(self._labels[slot], where, alternatives, float(relative[shown]), absent)
+
+    def explain(self, x: Mapping[FeatureName, Any]) -> Explanation:
+        """Return the conditions and the fence that gave an event its label."""
+        row, absent = self._resolve(x)
+        self._warm()
+        label = self._labels[stream.assign(row, 0, *self._view)]
+        return self.rules.explanation(label, row[0, :-2], absent)
+
+    def rule(self, cluster: int) -> Rule:
+        """Return boxes and fence of a living cluster."""
+        if cluster not in self._tracker.ids:
+            living = ", ".join(map(str, self._tracker.ids)) or "none"
+            raise UnknownCluster(f"no living cluster has id {cluster!r}; living: {living}")
+        return self.rules.rule(cluster)
+
+    def score(self, x: Mapping[FeatureName, Any]) -> float:
+        """Return distance over fence, smallest of all clusters; above 1 is noise, 0 while cold."""
+        row, _ = self._resolve(x)
+        if not self._tracker.k:
+            return 0.0
+        stream.assign(row, 0, *self._view)
+        limits = self._tracker.living_stats[:, stream.FENCE]
+        return float(relative_distances(self._distances(row), limits).min())
+
+    def transform(self, x: Mapping[FeatureName, Any]) -> dict[FeatureName, float]:
+        """Return the distance to every living cluster in units of its own scale."""
+        row, _ = self._resolve(x)
+        if not self._tracker.k:
+            return {}
+        stream.assign(row, 0, *self._view)
+        return dict(zip(self._tracker.ids, self._relative(row).tolist(), strict=True))
+
+    def clusters(self) -> dict[int, Cluster]:
+        """Return the living clusters by id."""
+        t = self._tracker
+        found = {}
+        for slot, center in enumerate(t.ids):
+            s = t.stats[slot]
+            faded = s[stream.WEIGHT] * math.exp(
+                -float(t.gauges[stream.DECAY]) * (t.now - float(s[stream.LAST]))
+            )
+            found[center] = Cluster(
+                id=center,
+                weight=float(faded),
+                size=round(float(s[stream.SIZE])),
+                centers=(center,),
+                born=t.born[slot],
+                scale=float(s[stream.SCALE]),
+                rule=self.rules.rule(center),
+            )
+        return found
+
+    def centers(self) -> dict[int, dict[FeatureName, float]]:
+        """Return the living centers by id, in the user's units."""
+        return {c: self.rules.center(slot) for slot, c in enumerate(self._tracker.ids)}
+
+    def _distances(self, row: FloatArray) -> FloatArray:
+        """Return the distances of a row that `assign` has measured from the origin."""
+        return self._tracker.distances(row[:, :-2], self._scaling.weights)[0]
+
+    def _relative(self, row: FloatArray) -> FloatArray:
+        scales = self._tracker.living_stats[:, stream.SCALE]
+        return relative_distances(self._distances(row), scales)
+
+    def _resolve(self, x: Mapping[FeatureName, Any]) -> tuple[FloatArray, tuple[FeatureName, ...]]:
+        row, absent, _ = self._features.resolve(x, 0.0, 1.0, self._tracker.tick)
+        return row, absent
+
+    def _warm(self) -> None:
+        if not self._tracker.k:
+            raise NotReady(
+                f"no cluster yet after {self._tracker.tick} events; "
+                "there is something to explain once the first refit has found one"
+            )

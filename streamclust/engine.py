@@ -1,0 +1,426 @@
+"""The engine: one queue, one handler table, and the state of the whole.
+
+Events come in at `learn`; one compiled call observes them, and only where something happened do
+records enter the queue. A handler changes its own components and returns further records. When the
+queue is empty the tree settles, then subscribers are told. No threads, no wall clock, no global
+state: same seed, same stream, same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamclust.answers import BLOCK, Answers
+from streamclust.census import boundary_ratio, label_window, take_census
+from streamclust.errors import InvalidPoint, InvariantBroken
+from streamclust.events import (
+    CenterDeleted,
+    CenterInserted,
+    CenterMoved,
+    Change,
+    ClusterMoved,
+    Event,
+    EventLog,
+    FeatureAdded,
+    RefitDone,
+    RefitDue,
+    RefitSkipped,
+    largest_moves,
+)
+from streamclust.features import FeatureSpace, table_of
+from streamclust.identity import lineage, match
+from streamclust.kernels import stream
+from streamclust.refit.comet import COMET
+from streamclust.results import FeatureName, FloatArray, IntArray
+from streamclust.router import Router
+from streamclust.scaling import Scaling
+from streamclust.tracker import CenterTracker
+from streamclust.tree import ThresholdTree
+from streamclust.windows import Reservoir
+
+WARM_UP = 40
+"""Events before anything is clustered."""
+LONGEST = 20_000
+"""Events between two refits at the most."""
+MAX_RECORDS = 100_000
+"""Records that one event may cause; more is an endless cascade."""
+STALE = 256
+"""Events after which the medians that stand in for absent features are renewed."""
+
+Handler = Callable[["Engine", Any], Iterable[Event]]
+
+
+class Engine:
+    """A whole model: components, queue, log and subscribers.
+
+    Parameters
+    ----------
+    settings : mapping
+        Checked parameters of `StreamClusterer`, by name.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        s = settings
+        seed = int(
+            np.random.SeedSequence([abs(s["seed"]), s["seed"] < 0]).generate_state(1, np.uint64)[0]
+            >> 11
+        )
+        decay = np.log(2.0) / s["half_life"] if s["half_life"] is not None else 0.0
+        self.settings = settings
+        self.by_events = s["time_unit"] == "events"
+        self.features = FeatureSpace(missing=s["missing"], max_features=s["max_features"])
+        self.scaling = Scaling(s["scale"])
+        self.window = Reservoir(s["window"], decay)
+        self.tracker = CenterTracker(
+            p=s["p"],
+            decay=decay,
+            by_events=self.by_events,
+            lateness=s["max_lateness"],
+            seed=seed,
+            max_clusters=s["max_clusters"],
+            by_tree=s["assign"] == "tree",
+            fenced=s["noise"],
+        )
+        tree = ThresholdTree(
+            0,
+            p=s["p"],
+            measure=s["measure"],
+            draws=s["draws"],
+            leaves_per_center=s["leaves_per_center"],
+            seed=seed,
+        )
+        self.router = Router(tree, seed)
+        self.answers = Answers(self.features, self.scaling, self.tracker, self.router)
+        self.estimator = (
+            COMET(n_clusters=s["n_clusters"], seed=seed) if s["refit"] == "comet" else s["refit"]
+        )
+        self.log = EventLog(s["event_log"])
+        self.refits = 0
+        self._medians_at = 0
+        self._subscribers: list[tuple[type[Change], Callable[[Change], object]]] = []
+        self.tracker.counts[stream.NEXT_REFIT] = WARM_UP
+
+    def learn(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> None:
+        """Learn one event; `time` is nan where it has none."""
+        if not 0.0 < weight <= 1e150:
+            raise InvalidPoint(
+                f"event {self.tracker.tick + 1}: got w={weight!r}; w > 0 is accepted"
+            )
+        self._check_time(time)
+        row = self.features.read(x, time, weight)
+        if row is None:
+            row = self._resolve(x, time, weight)
+        _, why = self.tracker.observe(row, 0, self.scaling.frame, self.window)
+        if why == stream.ALERT:
+            self._dispatch(self._alerts())
+        elif why == stream.BAD_VALUE:
+            self.features.resolve(x, time, weight, self.tracker.tick)
+
+    def learn_many(self, X: Any, times: FloatArray | float, weights: FloatArray | float) -> None:
+        """Learn every row of a table, with the same result as `learn` row by row, to the bit."""
+        names, values = table_of(X)
+        if not len(values):
+            return
+        n = len(values)
+        times = np.broadcast_to(np.asarray(times, dtype=np.float64), n)
+        weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), n)
+        start = 0
+        if not self.features.n_features:
+            known = names if names is not None else [f"f{j}" for j in range(values.shape[1])]
+            first = dict(zip(known, values[0].tolist(), strict=True))
+            self.learn(first, float(times[0]), float(weights[0]))
+            start = 1
+        if names is not None and tuple(names) != self.features.names:
+            for i in range(start, n):
+                x = dict(zip(names, values[i].tolist(), strict=True))
+                self.learn(x, float(times[i]), float(weights[i]))
+            return
+        self.features.check_width(values)
+        for at in range(start, n, BLOCK):
+            end = min(n, at + BLOCK)
+            self._learn_block(values[at:end], times[at:end], weights[at:end], at)
+
+    def tick(self, time: float) -> None:
+        """Let time pass without an event."""
+        now = self.tracker.now
+        if not now <= time < np.inf:
+            raise InvalidPoint(f"got t={time!r}; the clock stands at {now!r} and does not go back")
+        self._dispatch(self.tracker.pass_time(time))
+
+    def refit(self, reason: str) -> RefitDone | RefitSkipped:
+        """Refit now; return what came of it."""
+        changes = self._dispatch([self._due(reason)])
+        return next(c for c in changes if isinstance(c, RefitDone | RefitSkipped))
+
+    def subscribe(
+        self, kind: type[Change], callback: Callable[[Change], object]
+    ) -> Callable[[], None]:
+        """Call `callback` with every change of this kind; return a function that ends it."""
+        entry = (kind, callback)
+        self._subscribers.append(entry)
+        return lambda: self._subscribers.remove(entry) if entry in self._subscribers else None
+
+    # ------------------------------------------------------------ the way of one event
+
+    def _check_time(self, time: float) -> None:
+        stamp = float(self.tracker.gauges[stream.STAMP])
+        lateness = float(self.tracker.gauges[stream.LATENESS])
+        where = f"event {self.tracker.tick + 1}"
+        if time < stamp - lateness:
+            raise InvalidPoint(
+                f"{where}: got t={time!r}, {stamp - time:g} before the latest, {stamp!r}; "
+                f"max_lateness={lateness:g} is accepted"
+            )
+        if np.isinf(time):
+            raise InvalidPoint(f"{where}: got t={time!r}; a finite time is accepted")
+        if np.isnan(time) and not self.by_events:
+            raise InvalidPoint(
+                f"{where}: got no t; time_unit='seconds' needs the time of every event"
+            )
+
+    def _resolve(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> FloatArray:
+        """Read an event with absent or new features, and take in what it brings."""
+        tick = self.tracker.tick
+        row, absent, new = self.features.resolve(x, time, weight, tick)
+        if absent and self.features.missing == "median" and self._medians_stale():
+            self._renew_medians()
+        if new:
+            self.features.admit(new, x, tick)
+            self._widen(np.array([float(x[name]) for name in new]))
+            if tick:
+                self._tell([FeatureAdded(tick=tick, time=self.tracker.now, features=new)])
+        if new or absent:
+            row = self.features.resolve(x, time, weight, tick)[0]
+        return row
+
+    def _learn_block(
+        self, values: Any, times: FloatArray, weights: FloatArray, offset: int
+    ) -> None:
+        rows = self.features.block(values, times, weights)
+        at = 0
+        while at < len(rows):
+            if not self.by_events or np.isfinite(times[at]):
+                self._check_time(float(times[at]))
+            at, why = self.tracker.observe(rows, at, self.scaling.frame, self.window)
+            if why == stream.ALERT:
+                self._dispatch(self._alerts())
+                at += 1
+            elif why == stream.BAD_TIME:
+                self._check_time(float(times[at]))
+            elif why == stream.BAD_VALUE:
+                self.features.refuse(values[at], offset + at)
+                raise InvalidPoint(f"row {offset + at}: got w={weights[at]!r}; w > 0 is accepted")
+
+    def _alerts(self) -> list[Event]:
+        found = list(self.tracker.react(self.scaling.weights))
+        if int(self.tracker.counts[stream.ALERTS]) & stream.REFIT:
+            found.append(self._due("schedule"))
+        return found
+
+    def _due(self, reason: str) -> RefitDue:
+        return RefitDue(tick=self.tracker.tick, time=self.tracker.now, reason=reason)
+
+    # ------------------------------------------------------------ the queue
+
+    def _dispatch(self, events: Iterable[Event]) -> list[Change]:
+        """Let `events` run through the handlers, settle the tree, and tell the changes."""
+        queue = deque(events)
+        changes: list[Change] = []
+        for _ in range(MAX_RECORDS):
+            if not queue:
+                break
+            event = queue.popleft()
+            if isinstance(event, Change):
+                changes.append(event)
+            for handler in HANDLERS.get(type(event), ()):
+                queue.extend(handler(self, event))
+        else:
+            raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
+        points, weights = self.window.points(), self.scaling.weights
+        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.text)
+        self.answers.refresh()
+        return self._tell(changes)
+
+    def _tell(self, changes: Iterable[Change]) -> list[Change]:
+        numbered = [self.log.append(change) for change in changes]
+        for change in numbered:
+            for kind, callback in list(self._subscribers):
+                if isinstance(change, kind):
+                    callback(change)
+        return numbered
+
+    def _on_center(self, event: CenterInserted | CenterMoved | CenterDeleted) -> Iterable[Event]:
+        old = self.router.tree.center(event.center) if isinstance(event, CenterMoved) else None
+        self.router.plant(event)
+        if old is None or not isinstance(event, CenterMoved):
+            return ()
+        p, weights, origin = self.settings["p"], self.scaling.weights, self.scaling.origin
+        before, after = largest_moves(
+            self.features.names, old + origin, event.position + origin, weights
+        )
+        distance = float(stream.distance(old, event.position, weights, float(p)))
+        told = ClusterMoved(
+            tick=event.tick,
+            time=event.time,
+            cluster=event.center,
+            distance=distance,
+            old=before,
+            new=after,
+        )
+        return (told,)
+
+    def _on_refit(self, event: RefitDue) -> Iterable[Event]:
+        """Cluster the window anew and let the tracker adopt what was found."""
+        tick, now, tracker = event.tick, event.time, self.tracker
+        tracker.counts[stream.NEXT_REFIT] = tick + min(max(tick, WARM_UP), LONGEST)
+        if self.window.is_empty:
+            return (RefitSkipped(tick=tick, time=now, reason="no events yet"),)
+        points, renewed, old = self._prepare_window()
+        weights, p = self.scaling.weights, float(self.settings["p"])
+        if self.estimator is None:
+            tracker.seek_births(points, weights)
+            return (RefitSkipped(tick=tick, time=now, reason="refit=None"),)
+        mass = self.window.weights(now)
+        X = np.clip(points * weights, -stream.CLIP, stream.CLIP)[:, weights > 0]
+        incumbent = old if self.window.is_full and tracker.k else None
+        labels = label_window(self.estimator, X, mass, incumbent)
+        census = take_census(points, mass, labels, weights, p, self.settings["max_clusters"])
+        if not census.k:
+            return (RefitSkipped(tick=tick, time=now, reason="no cluster found"),)
+        matching = match(tracker.ids, old, census.labels, census.k, mass)
+        ids = [matching.survivors.get(c, -1) for c in range(census.k)]
+        ids = [tracker.new_id() if c < 0 else c for c in ids]
+        calm = self.window.is_full and not renewed
+        events = tracker.adopt(
+            ids,
+            tracker.keep_places(ids, census.positions, census.scales, weights)
+            if calm
+            else census.positions,
+            census.scales,
+            census.limits,
+            census.masses / mass.sum(),
+            spared=matching.unseen,
+        )
+        self.refits += 1
+        if self.settings["boundary_ratio"] is None:
+            self.answers.ratio = boundary_ratio(
+                tracker.distances(points, weights), tracker.living_stats
+            )
+        done = RefitDone(
+            tick=tick,
+            time=now,
+            reason=event.reason,
+            clusters=census.k,
+            noise_share=float(mass[census.labels < 0].sum() / mass.sum()),
+        )
+        return (*events, *lineage(matching, ids, census.masses, tick, now), done)
+
+    def _prepare_window(self) -> tuple[FloatArray, bool, IntArray]:
+        """Renew origin, medians and scale; return points, whether the scale is new, old owners."""
+        window, scaling, tracker = self.window, self.scaling, self.tracker
+        if not scaling.epoch:
+            scaling.place(window.points())
+            window.shift(scaling.origin)
+        self._renew_medians()
+        window.fill(self.features.stand_ins - scaling.origin)
+        points = window.points().copy()
+        old = tracker.owners(points, scaling.weights)
+        renewed = scaling.freeze(points)
+        self.router.widen(scaling.weights, self.features.keys)
+        return points, renewed, old
+
+    # ------------------------------------------------------------ features
+
+    def _widen(self, values: FloatArray) -> None:
+        """Give every component room for the features that were just admitted."""
+        n = self.features.n_features
+        self.scaling.widen(values)
+        self.window.widen(n)
+        self.tracker.widen(n)
+        self.router.widen(self.scaling.weights, self.features.keys)
+        self.answers.refresh()
+
+    def _medians_stale(self) -> bool:
+        return self.tracker.tick < STALE or self.tracker.tick - self._medians_at >= STALE
+
+    def _renew_medians(self) -> None:
+        if self.features.missing == "median":
+            self.features.stand_ins = self.window.medians(
+                self.scaling.origin, self.features.stand_ins
+            )
+            self._medians_at = self.tracker.tick
+
+    # ------------------------------------------------------------ figures and state
+
+    def metrics(self) -> dict[str, float | int]:
+        """Return live figures of the model; those of the window are nan before there is one."""
+        t, tree, counts, gauges = (
+            self.tracker,
+            self.router.tree,
+            self.tracker.counts,
+            self.tracker.gauges,
+        )
+        points, weights = np.nan_to_num(self.window.points()), self.scaling.weights
+        told = t.owners(points, weights)
+        inside = points[told >= 0]
+        agree = tree.route_many(inside) == np.array(t.ids)[told[told >= 0]] if t.k else np.zeros(0)
+        return {
+            "events": t.tick,
+            "time": t.now,
+            "features": self.features.n_features,
+            "clusters": t.k,
+            "noise_share": float(gauges[stream.NOISE_SHARE]),
+            "cost": float(gauges[stream.COST]),
+            "outliers": int(counts[stream.OUTLIERS]),
+            "micro_centers": int(counts[stream.N_MICRO]),
+            "window_points": len(self.window),
+            "refits": self.refits,
+            "next_refit": int(counts[stream.NEXT_REFIT]),
+            "changes": self.log.last_number,
+            "leaves": tree.n_leaves,
+            "depth": tree.depth,
+            "rebuilds": tree.rebuilds,
+            "recourse": tree.recourse,
+            "window_fidelity": float(agree.mean()) if len(agree) else np.nan,
+            "window_price": tree.cost_ratio(inside) if len(agree) else np.nan,
+        }
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers, strings, lists and arrays from which `from_state` restores all."""
+        return {
+            "features": self.features.to_state(),
+            "scaling": self.scaling.to_state(),
+            "window": self.window.to_state(),
+            "tracker": self.tracker.to_state(),
+            "router": self.router.to_state(),
+            "log": self.log.to_state(),
+            "refits": self.refits,
+            "ratio": self.answers.ratio,
+            "medians_at": self._medians_at,
+        }
+
+    def from_state(self, state: Mapping[str, Any]) -> None:
+        """Take over a state; raises ValueError, KeyError or TypeError where it is malformed."""
+        self.features.from_state(state["features"])
+        n = self.features.n_features
+        self.scaling.from_state(state["scaling"], n)
+        self.window.from_state(state["window"], n)
+        self.tracker.from_state(state["tracker"], n)
+        self.router.widen(self.scaling.weights, self.features.keys)
+        self.router.from_state(state["router"], self.tracker)
+        self.log.from_state(state["log"])
+        self.refits, self._medians_at = int(state["refits"]), int(state["medians_at"])
+        self.answers.ratio = float(state["ratio"])
+        self.answers.refresh()
+
+
+HANDLERS: Mapping[type[Event], tuple[Handler, ...]] = {
+    CenterInserted: (Engine._on_center,),
+    CenterMoved: (Engine._on_center,),
+    CenterDeleted: (Engine._on_center,),
+    RefitDue: (Engine._on_refit,),
+}

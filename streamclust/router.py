@@ -1,0 +1,154 @@
+"""The router keeps the threshold tree in step with the tracker, and compiles it for prediction.
+
+Center records change the tree one by one, so that only what changed changes. When the engine's
+queue is empty the tree settles: corrections are learned anew if it changed, and clusters whose
+rule reads differently are reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamclust.events import (
+    CenterDeleted,
+    CenterInserted,
+    CenterMoved,
+    Change,
+    RuleChanged,
+    SubtreeRebuilt,
+)
+from streamclust.results import FloatArray, IntArray
+from streamclust.tracker import CenterTracker
+from streamclust.tree import ThresholdTree
+
+COPIES = 10
+"""Sign-flipped residual copies of every window point that corrections are learned from."""
+
+
+class Router:
+    """A threshold tree and what prediction needs of it.
+
+    Attributes
+    ----------
+    tree : ThresholdTree
+        Its centers are measured from the scaling's origin.
+    table : tuple of arrays
+        Feature, threshold, children and leaf slots, as `kernels.stream.assign` takes them.
+    """
+
+    def __init__(self, tree: ThresholdTree, seed: int) -> None:
+        self.tree = tree
+        self._seed = seed
+        self._texts: dict[int, str] = {}
+        self._settled = (tree.version, tree.recourse, tree.rebuilds)
+        self._updates = 0
+        self.table: tuple[IntArray, FloatArray, IntArray, IntArray]
+        self.compile({})
+
+    def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
+        """Follow one change of the tracker's centers."""
+        self._updates += 1
+        if isinstance(event, CenterDeleted):
+            self.tree.delete(event.center)
+        elif isinstance(event, CenterInserted):
+            self.tree.insert(event.center, event.position)
+        else:
+            self.tree.move(event.center, event.position)
+
+    def settle(
+        self,
+        tracker: CenterTracker,
+        points: FloatArray,
+        weights: FloatArray,
+        text: Callable[[int], str],
+    ) -> tuple[Change, ...]:
+        """Bring everything that depends on the tree up to date, if it changed.
+
+        Parameters
+        ----------
+        points : array of shape (n, n_features)
+            Window points, measured from the origin.
+        weights : array of shape (n_features,)
+            Scaling weights.
+        text : function from a cluster id to its boxes as one line
+        """
+        before = self._settled
+        if self.tree.version == before[0]:
+            self._updates = 0
+            return ()
+        tick, time = tracker.tick, tracker.now
+        if 2 * self._updates > tracker.k > 1:
+            self.tree.build({c: self.tree.center(c) for c in tracker.ids})
+        self._updates = 0
+        self._correct(tracker, points, weights)
+        self.compile({c: s for s, c in enumerate(tracker.ids)})
+        changes: list[Change] = []
+        if self.tree.rebuilds > before[2]:
+            changes.append(
+                SubtreeRebuilt(
+                    tick=tick,
+                    time=time,
+                    rebuilds=self.tree.rebuilds - before[2],
+                    recourse=self.tree.recourse - before[1],
+                )
+            )
+        texts = {c: text(c) for c in tracker.ids}
+        changes += [
+            RuleChanged(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
+            for c, new in texts.items()
+            if new != self._texts.get(c)
+        ]
+        self._texts = texts
+        self._settled = (self.tree.version, self.tree.recourse, self.tree.rebuilds)
+        return tuple(changes)
+
+    def compile(self, slots: dict[int, int]) -> None:
+        """Renew `table`; `slots` tells the tracker's slot of every center."""
+        feature, threshold, child, owner = self.tree.table()
+        leaf_slot = np.array([slots[int(c)] for c in owner], dtype=np.int64)
+        self.table = (feature, threshold, child, leaf_slot)
+
+    def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
+        """Tell the tree the features' weights; new features come at the end."""
+        self.tree.set_features(weights, keys)
+
+    def _correct(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
+        """Learn corrections from the window and residual copies of it, labelled by the centers.
+
+        Rows, not leaves, limit what corrections can learn, and labels are free: the residual of a
+        point around its center, with random signs, makes another point (engine_measured.md, 5).
+        """
+        slots = tracker.owners(points, weights)
+        kept = slots >= 0
+        if tracker.k < 2 or not kept.any():
+            return
+        home = tracker.centers[slots[kept]]
+        residual = points[kept] - home
+        random = np.random.default_rng([self._seed, tracker.tick])
+        signs = random.integers(0, 2, size=(COPIES, *residual.shape), dtype=np.int8) * 2.0 - 1.0
+        copies = (home + signs * residual).reshape(-1, points.shape[1])
+        every = np.concatenate([points[kept], copies])
+        labels = np.array(tracker.ids)[tracker.distances(every, weights).argmin(axis=1)]
+        self.tree.correct(every, labels)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers, strings and arrays from which `from_state` restores all."""
+        return {
+            "tree": self.tree.to_state(),
+            "texts": [[c, text] for c, text in self._texts.items()],
+            "settled": list(self._settled),
+        }
+
+    def from_state(self, state: dict[str, Any], tracker: CenterTracker) -> None:
+        """Take over a state; raises ValueError where it does not fit the tracker."""
+        self.tree.from_state(state["tree"])
+        if sorted(self.tree.ids) != sorted(tracker.ids):
+            raise ValueError("tree and tracker hold different centers")
+        self._texts = {int(c): str(text) for c, text in state["texts"]}
+        version, recourse, rebuilds = (int(v) for v in state["settled"])
+        self._settled = (version, recourse, rebuilds)
+        self.compile({c: s for s, c in enumerate(tracker.ids)})
