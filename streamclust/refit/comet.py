@@ -1,0 +1,291 @@
+"""COMET: clusters of a noisy window, their number included, by robust convex fusion.
+
+The idea is that of "Robust convex clustering with median of means" (the COMET paper): every point
+gets a representative u that stays near its point x and is pulled towards the representatives of
+its neighbours, by a penalty that lets go of far ones. The published solver is a normalised
+gradient descent on a one-sided graph whose data term does not act; this one minimises
+
+    sum_i h_i |x_i - u_i|^2 + strength * sum_pq w_pq l_pq |u_p - u_q|^2
+
+as a sequence of sparse linear systems on a symmetric graph (Shah and Koltun, "Robust continuous
+clustering", PNAS 2017): l (the truncation, graduated downwards) and h (the data weights) are both
+Geman-McClure weights. Both terms weigh alike whatever the number of points, features or units.
+The clusters are cuts of merge hierarchies, chosen by code length (`streamclust.refit.hierarchy`).
+
+Noise here is a point that no cluster describes better than a uniform background; the paper calls a
+tiny component noise.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamclust.errors import InvalidParameter, InvalidPoint
+from streamclust.kernels.comet import solve_fusion
+from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
+from streamclust.refit.hierarchy import (
+    Choice,
+    Code,
+    choose,
+    choose_exactly,
+    code_space,
+    link_single,
+    link_ward,
+    offers,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+TOLERANCE = 1e-2
+"""Relative residual of a linear system; the next one starts from its solution."""
+MAX_STEPS = 60
+"""Conjugate gradient steps per system."""
+INNER = 2
+"""Systems per level of the truncation."""
+RESIST = 1e-3
+"""Data weight that no point falls below, so that the systems stay positive definite."""
+
+
+class COMET:
+    """Robust convex clustering with an unknown number of clusters.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        The exact number of clusters, where the data have so many distinct points. None lets the
+        code length choose.
+    fusion_strength : float, default 10.0
+        Weight of the fusion term over that of the data term (gamma in the paper).
+    seed : int, default 0
+        Kept for solvers that draw; this one draws nothing.
+
+    Attributes
+    ----------
+    labels_ : int array of shape (n,)
+        Cluster of each point, 0 .. n_clusters_ - 1, or -1 for noise. Clusters are numbered by
+        their lexicographically first point, or as in the incumbent where that is kept.
+    n_clusters_ : int
+        The number of clusters.
+    code_length_ : float
+        Length of the chosen description, nats.
+    kept_incumbent_ : bool
+        Whether the answer is the clustering that was passed in.
+    n_features_in_ : int
+        The number of features seen by `fit`.
+    """
+
+    def __init__(
+        self, *, n_clusters: int | None = None, fusion_strength: float = 10.0, seed: int = 0
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.fusion_strength = fusion_strength
+        self.seed = seed
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as given."""
+        return {name: getattr(self, name) for name in _parameter_names()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; an unknown name is an `InvalidParameter`."""
+        for name, value in parameters.items():
+            if name not in _parameter_names():
+                raise InvalidParameter(f"COMET has no parameter {name!r}: {_parameter_names()}")
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        incumbent: ArrayLike | None = None,
+    ) -> Self:
+        """Cluster a window.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Finite, n >= 1. Features should be on comparable scales; their common unit and their
+            offset do not matter, nor does the order of the rows.
+        sample_weight : array-like of shape (n,), optional
+            Not negative; a weight of 2 is a repeated row. A row of weight 0 has no influence and
+            gets the label of the nearest row that has.
+        incumbent : array-like of int of shape (n,), optional
+            An earlier clustering of the same rows, -1 for none. It competes, and stays unless
+            another one is shorter by more than the price of one spherical cluster.
+
+        Raises
+        ------
+        InvalidParameter, InvalidPoint
+        """
+        self._check_parameters()
+        points, weights = _checked(X, sample_weight)
+        heavy = weights > 0.0
+        if not heavy.any():
+            raise InvalidPoint("sample_weight is 0 everywhere; one point must have weight")
+        former = None if incumbent is None else _checked_labels(incumbent, len(points))
+        window = distinct_points(points[heavy], weights[heavy])
+        start = None if former is None else _former(former[heavy], window.member)
+        choice, kept = self._cluster(window.points, window.weights, start)
+        labels = np.empty(len(points), np.int64)
+        labels[heavy] = choice.labels[window.member]
+        for i in np.flatnonzero(~heavy):
+            gaps = ((window.points - points[i]) ** 2).sum(axis=1)
+            labels[i] = choice.labels[int(np.argmin(gaps))]
+        self.labels_ = labels
+        self.n_clusters_ = choice.n_clusters
+        self.code_length_ = choice.length
+        self.kept_incumbent_ = kept
+        self.n_features_in_ = points.shape[1]
+        return self
+
+    def fit_predict(
+        self,
+        X: ArrayLike,
+        y: None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        incumbent: ArrayLike | None = None,
+    ) -> IntArray:
+        """`fit`, then `labels_`."""
+        return self.fit(X, sample_weight, incumbent=incumbent).labels_
+
+    def _cluster(
+        self, points: FloatArray, weights: FloatArray, former: IntArray | None
+    ) -> tuple[Choice, bool]:
+        """The clustering of distinct points, and whether it is the former one."""
+        n = len(points)
+        if n == 1:
+            return Choice(np.zeros(1, np.int64), 0.0, False), False
+        Z = code_space(points, weights)
+        code = Code(Z, weights)
+        graph = neighbour_graph(points, neighbour_count(n))
+        U = embed(Z, weights, graph, self.fusion_strength)
+        hierarchies = [
+            link_single(graph, U),
+            link_ward(graph, U, weights),
+            link_ward(graph, Z, weights),
+        ]
+        if self.n_clusters is not None:
+            return choose_exactly(min(self.n_clusters, n), hierarchies, code), False
+        candidates = [labels for merges in hierarchies for labels in offers(merges, code)]
+        if former is None or former.max() < 0:
+            return choose(candidates, code), False
+        best = choose([*candidates, former], code)
+        held = code.best(former)
+        if held.length <= best.length + code.margin:
+            return held, True
+        return best, False
+
+    def _check_parameters(self) -> None:
+        """Refuse what `fit` could not use."""
+        k = self.n_clusters
+        if k is not None and (isinstance(k, bool) or int(k) != k or k < 1):
+            raise InvalidParameter(f"n_clusters is {k!r}; accepted: None or an integer >= 1")
+        if not 0.0 < self.fusion_strength < np.inf:
+            raise InvalidParameter(
+                f"fusion_strength is {self.fusion_strength!r}; accepted: positive and finite"
+            )
+
+
+def embed(Z: FloatArray, weights: FloatArray, graph: Graph, strength: float) -> FloatArray:
+    """The representatives: points of one cluster drawn together, others left where they are.
+
+    Parameters
+    ----------
+    Z : float array of shape (n, p)
+        Centred.
+    weights : float array of shape (n,)
+        Positive.
+    graph : Graph
+    strength : float
+        Weight of all fusion terms over that of all data terms.
+
+    Returns
+    -------
+    float array of shape (n, p)
+    """
+    chosen = graph.fused
+    first, second = graph.first[chosen], graph.second[chosen]
+    degree = np.bincount(np.concatenate((first, second)), minlength=graph.n).astype(float)
+    base = degree.mean() / np.sqrt(degree[first] * degree[second])
+    base *= np.sqrt(weights[first] * weights[second])
+    places = graph.adjacency(np.arange(1.0, len(chosen) + 1.0), chosen)
+    start, neighbours = places.indptr.astype(np.int64), places.indices.astype(np.int64)
+    place = np.cumsum(chosen)[places.data.astype(np.int64) - 1] - 1
+    U = Z.copy()
+    square = _squares(U[first] - U[second])
+    top = float(square.max())
+    if top == 0.0:
+        return U
+    truncation = 3.0 * top
+    last = 0.25 * max(float(np.median(square)), 1e-12 * top)
+    trust = np.ones(graph.n)
+    while True:
+        for _ in range(INNER):
+            square = _squares(U[first] - U[second])
+            pulls = base * (truncation / (truncation + square)) ** 2
+            held = trust * weights
+            pulls *= strength * held.sum() / (2.0 * pulls.sum())
+            solve_fusion(start, neighbours, pulls[place], held, Z, U, TOLERANCE, MAX_STEPS)
+            moved = _squares(Z - U)
+            scale = 4.0 * float(np.median(moved))
+            if scale > 0.0:
+                trust = (scale / (scale + moved)) ** 2 + RESIST
+        if truncation <= last:
+            return U
+        truncation = max(0.5 * truncation, last)
+
+
+def _squares(steps: FloatArray) -> FloatArray:
+    """Squared lengths of the rows."""
+    found: FloatArray = np.einsum("ij,ij->i", steps, steps)
+    return found
+
+
+def _parameter_names() -> list[str]:
+    """The names of the constructor's parameters."""
+    return [name for name in inspect.signature(COMET.__init__).parameters if name != "self"]
+
+
+def _checked(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+    """The window as float64 arrays, or an `InvalidPoint`."""
+    points = np.ascontiguousarray(X, dtype=np.float64)
+    if points.ndim != 2 or 0 in points.shape:
+        raise InvalidPoint(f"X has shape {points.shape}; accepted: (n, d) with n, d >= 1")
+    if not np.isfinite(points).all():
+        raise InvalidPoint("X has NaN or infinite entries; accepted: finite numbers")
+    if sample_weight is None:
+        return points, np.ones(len(points))
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (len(points),) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InvalidPoint(
+            f"sample_weight of shape {weights.shape}; accepted: {len(points)} finite numbers >= 0"
+        )
+    return points, weights
+
+
+def _checked_labels(incumbent: ArrayLike, n: int) -> IntArray:
+    """The incumbent's labels as an int64 array, numbered 0 .. K - 1 in their own order."""
+    labels = np.asarray(incumbent)
+    if labels.shape != (n,) or labels.dtype.kind not in "iu" or labels.min() < -1:
+        raise InvalidParameter(
+            f"incumbent of shape {labels.shape} and type {labels.dtype}; accepted: {n} integers "
+            ">= -1"
+        )
+    values, renamed = np.unique(labels, return_inverse=True)
+    return renamed.astype(np.int64) - int(values[0] == -1)
+
+
+def _former(labels: IntArray, member: IntArray) -> IntArray:
+    """The incumbent's label of each distinct point: that of its first row that has one."""
+    former = np.full(int(member.max()) + 1, -1, np.int64)
+    for i in np.flatnonzero(labels >= 0)[::-1]:
+        former[member[i]] = labels[i]
+    values, renamed = np.unique(former, return_inverse=True)
+    return renamed.astype(np.int64) - int(values[0] == -1)
