@@ -40,8 +40,10 @@ def lp_median(
         top = u.max(axis=1, keepdims=True)
         ratio = np.divide(u, top, out=np.zeros_like(u), where=top > 0)
         norm = top[:, 0] * (ratio**p).sum(axis=1) ** (1.0 / p)
-        floor = 1e-6 * float(np.median(norm))
-        norm = np.maximum(norm, floor if floor > 0 else np.finfo(float).tiny)[:, None]
+        typical = weighted_median(norm, weights)
+        if typical == 0.0:  # half of the weight is here: this is the minimiser
+            break
+        norm = np.maximum(norm, 1e-6 * typical)[:, None]
         pull = weights[:, None] / norm
         if p != 2.0:
             pull = pull * np.maximum(u / norm, 1e-6) ** (p - 2.0)
