@@ -1,0 +1,144 @@
+"""Correction subtrees: more leaves than centers, where they bring the rule nearer to the distance.
+
+A tree with one leaf per center misroutes points that lie nearer to another center. A correction
+refines one leaf by a few more cuts, learned from points that are labelled by their nearest center.
+The idea of more leaves than centers is ExKMC's (Frost, Moshkovitz and Rashtchian, arXiv
+2006.02399); the choice of cuts is CART's, pruned by weakest links under one budget for all leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from streamclust.kernels.corrections import grow, worths
+from streamclust.nodes import Correction
+from streamclust.results import FloatArray, IntArray
+
+LEAST_SHARE = 0.01
+"""A correction must fix at least this share of its leaf's points."""
+MOST_NODES = 255
+"""Nodes that a subtree may have before pruning."""
+MOST_ENTRIES = 1 << 22
+"""Bound on points times features looked at in one leaf; the features of most spread are kept."""
+
+
+class Sprout:
+    """A grown, not yet pruned subtree of one leaf."""
+
+    def __init__(
+        self,
+        points: FloatArray,
+        labels: IntArray,
+        named: IntArray,
+        centers: FloatArray,
+        weights: FloatArray,
+    ) -> None:
+        self.named = named
+        self.size = points.shape[0]
+        spread = (np.abs(centers - centers[0]) * weights).max(axis=0)
+        n_features = max(1, min(spread.size, MOST_ENTRIES // self.size))
+        features = np.argsort(-spread, kind="stable")[:n_features]
+        features = np.sort(features[spread[features] > 0])
+        order = np.ascontiguousarray(np.argsort(points[:, features], axis=0, kind="stable").T)
+        n = MOST_NODES
+        self.feature, self.threshold = np.zeros(n, dtype=np.int64), np.zeros(n)
+        self.child = np.full((n, 2), -1, dtype=np.int64)
+        self.answer, self.errors = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        n = grow(
+            points,
+            labels,
+            named.size,
+            order,
+            features,
+            centers[0],
+            0.1 * LEAST_SHARE * self.size,
+            self.feature,
+            self.threshold,
+            self.child,
+            self.answer,
+            self.errors,
+        )
+        self.worth = np.zeros(n)
+        worths(self.child[:n], self.errors[:n], self.worth)
+
+    def pruned(self, price: float) -> Correction | None:
+        """What is left at a price per leaf, if it fixes enough."""
+        feature: list[int] = []
+        threshold: list[float] = []
+        child: list[list[int]] = []
+        owner: list[int] = []
+        errors = 0
+
+        def place(node: int) -> int:
+            nonlocal errors
+            if node >= self.worth.size or self.worth[node] <= price:
+                owner.append(int(self.named[self.answer[node]]))
+                errors += int(self.errors[node])
+                return -len(owner)
+            at = len(feature)
+            feature.append(int(self.feature[node]))
+            threshold.append(float(self.threshold[node]))
+            child.append([0, 0])
+            for side in range(2):
+                child[at][side] = place(int(self.child[node, side]))
+            return at
+
+        place(0)
+        if not feature or self.errors[0] - errors < LEAST_SHARE * self.size:
+            return None
+        return Correction(
+            np.array(feature, dtype=np.int64),
+            np.array(threshold),
+            np.array(child, dtype=np.int64),
+            np.array(owner, dtype=np.int64),
+        )
+
+
+def learn_corrections(
+    points: FloatArray,
+    labels: IntArray,
+    landed: IntArray,
+    centers: Mapping[int, FloatArray],
+    weights: FloatArray,
+    leaves_per_center: int,
+) -> dict[int, Correction]:
+    """Learn the correction subtrees of all leaves.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+    labels : int array of shape (n,)
+        Id of the center nearest to each point.
+    landed : int array of shape (n,)
+        Id of the leaf that each point falls into without corrections.
+    centers : mapping of id -> float array of shape (d,)
+    weights : float array of shape (d,)
+    leaves_per_center : int
+        All leaves together number at most this times the centers.
+
+    Returns
+    -------
+    dict of leaf id -> Correction
+    """
+    sprouts: dict[int, Sprout] = {}
+    for leaf in np.unique(landed[landed != labels]).tolist():
+        rows = np.flatnonzero(landed == leaf)
+        others = np.unique(labels[rows])
+        named = np.concatenate([[leaf], others[others != leaf]])
+        order = np.argsort(named)
+        local = order[np.searchsorted(named[order], labels[rows])]
+        sprouts[leaf] = Sprout(
+            np.ascontiguousarray(points[rows]),
+            local,
+            named,
+            np.array([centers[id] for id in named.tolist()]),
+            weights,
+        )
+    spare = (leaves_per_center - 1) * len(centers)
+    prices = np.sort(np.concatenate([[0.0], *(s.worth for s in sprouts.values())]))[::-1]
+    # Every kept inner node is one more leaf: the price is that of the first that is one too many.
+    price = float(prices[spare]) if spare < prices.size else 0.0
+    grown = {leaf: sprout.pruned(price) for leaf, sprout in sprouts.items()}
+    return {leaf: correction for leaf, correction in grown.items() if correction is not None}

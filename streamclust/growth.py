@@ -1,0 +1,365 @@
+"""Drawing the records of the threshold tree: measures, keys, competing draws.
+
+One `Ground` holds what a (re)build may look at; growing is a pure function of it, so that equal
+grounds give equal trees. Source: tree.md of the design (arXiv 2512.01150, Partition_Leaf).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from streamclust.kernels.cuts import first_arrivals
+from streamclust.kernels.mistakes import calmest_cells, cell_knots, landings
+from streamclust.nodes import MASK, Arrival, KeyArray, Measure, Node, Part, Record, ids_under
+from streamclust.results import FloatArray, IntArray
+
+SHARPNESS = 10.0
+"""A cell's mass shrinks by ``exp(-SHARPNESS * excess mistakes / points per center)`` ..."""
+LEAST_FACTOR = 1e-4
+"""... but never below this share: the price bound of the paper survives up to its inverse."""
+MOST_CELLS = 256
+MOST_TABLES = 64
+FEWEST_POINTS = 32
+"""Window points that a node needs to have a measure of its own."""
+SHARE_OF_CELLS = 512
+"""Cells of a node that sees the whole window; one that sees less has its share (at least 8)."""
+REPLACED_BELOW = 0.9
+"""A new draw must make fewer mistakes than this share of the incumbent's to replace it."""
+MOST_OF_PART = 0.75
+"""An incumbent that leaves more than this share of its centers in one part is out."""
+
+
+def mixed_key(*words: int) -> int:
+    """Hash integers into 64 bits (SplitMix64 chained)."""
+    z = 0
+    for word in words:
+        z = (z + 0x9E3779B97F4A7C15) & MASK ^ (word & MASK)
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        z ^= z >> 31
+    return z
+
+
+def key_below(record: Record, arrival: Arrival | None) -> int:
+    """The base key of a part: of the one that `arrival` cuts off, or of the main part."""
+    if arrival is None:
+        return mixed_key(record.key, 1)
+    return mixed_key(record.key, 2, *arrival.identity)
+
+
+def lowest_band(p: float) -> int:
+    """Marks below ``16 ** lowest_band(p)`` never arrive; the recursion rescales instead."""
+    return -min(math.ceil(10 * max(1.0, p / 2)), 250)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Earliest arrivals of n centers under one or more keys; arrays as `first_arrivals` writes."""
+
+    times: FloatArray
+    places: IntArray
+    thresholds: FloatArray
+
+    def arrival(self, keys: KeyArray, draw: int, center: int) -> Arrival | None:
+        """The earliest arrival of a center, or None."""
+        time = float(self.times[draw, center])
+        if time == math.inf:
+            return None
+        feature, side, band, index = self.places[draw, center].tolist()
+        threshold = float(self.thresholds[draw, center])
+        return Arrival(time, int(keys[feature]), side, band, index, feature, threshold)
+
+    def spine(self, keys: KeyArray, draw: int, stop: float) -> tuple[IntArray, IntArray]:
+        """One center for each distinct arrival up to `stop` in order; every center's position.
+
+        A center that no arrival reaches has the length of the spine as its position.
+        """
+        cut = np.flatnonzero(self.times[draw] <= min(stop, np.finfo(np.float64).max))
+        times, places = self.times[draw, cut], self.places[draw, cut]
+        order = np.lexsort((places[:, 3], places[:, 2], places[:, 1], keys[places[:, 0]], times))
+        times, places = times[order], places[order]
+        new = np.ones(cut.size, dtype=np.bool_)
+        new[1:] = (times[1:] != times[:-1]) | (places[1:] != places[:-1]).any(axis=1)
+        part_of = np.full(self.times.shape[1], np.count_nonzero(new), dtype=np.int64)
+        part_of[cut[order]] = np.cumsum(new) - 1
+        return cut[order][new], part_of
+
+
+def draw(
+    measure: Measure,
+    p: float,
+    feature_keys: KeyArray,
+    keys: list[int],
+    centers: FloatArray,
+    bound: float = math.inf,
+) -> Draws:
+    """Earliest arrivals, before `bound`, of `centers` (n, d) under each of `keys`."""
+    shape = (len(keys), centers.shape[0])
+    draws = Draws(np.empty(shape), np.empty((*shape, 4), dtype=np.int64), np.empty(shape))
+    first_arrivals(
+        np.array(keys, dtype=np.uint64),
+        feature_keys,
+        measure.anchor,
+        measure.weights,
+        measure.scale,
+        p,
+        lowest_band(p),
+        measure.table_of,
+        measure.starts,
+        measure.knots,
+        measure.masses,
+        centers,
+        bound,
+        draws.times,
+        draws.places,
+        draws.thresholds,
+    )
+    return draws
+
+
+class Candidate(NamedTuple):
+    """A spine on trial: where it puts centers and window points, and how many points it misleads.
+
+    `part_of` and `landing` are positions in the spine, its length being the main part. `source` is
+    the draw that made it, or -1 for the incumbent.
+    """
+
+    source: int
+    part_of: IntArray
+    landing: IntArray
+    mistakes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a build sees.
+
+    Attributes
+    ----------
+    p, tabulated, n_draws
+        Exponent; whether the measure is "gap"; how many draws compete.
+    weights : float array of shape (d,)
+    feature_keys : uint64 array of shape (d,)
+    ids : int array of shape (k,)
+    centers : float array of shape (k, d)
+    points : float array of shape (n, d)
+        The window.
+    owners : int array of shape (n,)
+        Row of `centers` that each point belongs to.
+    window_size : int
+        Points of the whole window, of which `points` may be a part.
+    """
+
+    p: float
+    tabulated: bool
+    n_draws: int
+    weights: FloatArray
+    feature_keys: KeyArray
+    ids: IntArray
+    centers: FloatArray
+    points: FloatArray
+    owners: IntArray
+    window_size: int
+
+    def grow(self, base: int, generation: int, incumbent: Part | None = None) -> Part:
+        """Grow the tree of all centers.
+
+        Parameters
+        ----------
+        base : int
+            Key of the part.
+        generation : int
+            Drawings of this part that came before.
+        incumbent : Part, optional
+            What stands there now. A node of it stays, with its updates forgotten, unless a new draw
+            makes clearly fewer mistakes.
+        """
+        return self._grow(
+            np.arange(self.ids.size), np.arange(self.owners.size), base, generation, incumbent
+        )
+
+    def _grow(
+        self, members: IntArray, rows: IntArray, base: int, generation: int, incumbent: Part | None
+    ) -> Part:
+        if members.size == 1:
+            return int(self.ids[members[0]])
+        old = incumbent if isinstance(incumbent, Node) else None
+        if old is not None:
+            generation = old.record.generation + 1
+        record, spine, best = self._best_draw(members, rows, base, generation)
+        kept = None if old is None or not self.tabulated else self._standing(old, members, rows)
+        if old is not None and kept is not None and best.mistakes >= REPLACED_BELOW * kept.mistakes:
+            best, spine = kept, list(old.spine)
+            record = replace(old.record, generation=generation)
+        else:
+            old = None
+        node = Node(record, members.size)
+        owned = best.part_of[np.searchsorted(members, self.owners[rows])]
+        for j, arrival in enumerate([*spine, None]):
+            below = members[best.part_of == j]
+            if below.size == 0:
+                continue
+            part = self._grow(
+                below,
+                rows[(owned == j) & (best.landing == j)],
+                key_below(record, arrival),
+                0,
+                None if old is None else old.part_at(arrival),
+            )
+            if arrival is None:
+                node.main = part
+            else:
+                node.spine[arrival] = part
+        return node
+
+    def _best_draw(
+        self, members: IntArray, rows: IntArray, base: int, generation: int
+    ) -> tuple[Record, list[Arrival], Candidate]:
+        measure = self.measure(members, rows)
+        n = self.n_draws if self.tabulated and rows.size else 1
+        keys = [mixed_key(base, 3, generation, j) for j in range(n)]
+        draws = draw(measure, self.p, self.feature_keys, keys, self.centers[members])
+        best: Candidate | None = None
+        for j in range(n):
+            heads, part_of = draws.spine(self.feature_keys, j, half_time(draws.times[j]))
+            places, thresholds = draws.places[j, heads], draws.thresholds[j, heads]
+            candidate = self._judged(
+                j, places[:, 0], places[:, 1], thresholds, part_of, members, rows
+            )
+            if best is None or candidate.mistakes < best.mistakes:
+                best = candidate
+        assert best is not None
+        j = best.source
+        stop = half_time(draws.times[j])
+        heads, _ = draws.spine(self.feature_keys, j, stop)
+        arrivals = [draws.arrival(self.feature_keys, j, c) for c in heads.tolist()]
+        record = Record(base, keys[j], generation, measure, stop)
+        return record, [a for a in arrivals if a is not None], best
+
+    def _standing(self, node: Node, members: IntArray, rows: IntArray) -> Candidate | None:
+        """The node as a candidate; None when its parts have become too uneven."""
+        part_of = np.full(members.size, len(node.spine), dtype=np.int64)
+        for j, part in enumerate(node.spine.values()):
+            part_of[np.searchsorted(self.ids[members], ids_under(part))] = j
+        largest = int(np.bincount(part_of).max())
+        if largest == members.size or largest > max(8, MOST_OF_PART * members.size):
+            return None
+        return self._judged(
+            -1,
+            np.array([a.feature for a in node.spine], dtype=np.int64),
+            np.array([a.side for a in node.spine], dtype=np.int64),
+            np.array([a.threshold for a in node.spine], dtype=np.float64),
+            part_of,
+            members,
+            rows,
+        )
+
+    def _judged(
+        self,
+        source: int,
+        features: IntArray,
+        sides: IntArray,
+        thresholds: FloatArray,
+        part_of: IntArray,
+        members: IntArray,
+        rows: IntArray,
+    ) -> Candidate:
+        """Send the window down a spine and count the points that it parts from their centers."""
+        # Without a main part the latest cut is not tested: its part takes all that is left.
+        tested = features.size if (part_of == features.size).any() else features.size - 1
+        landing = np.empty(rows.size, dtype=np.int64)
+        landings(
+            self.points[rows],
+            np.ascontiguousarray(features[:tested]),
+            np.ascontiguousarray(sides[:tested]),
+            thresholds[:tested],
+            landing,
+        )
+        own = part_of[np.searchsorted(members, self.owners[rows])]
+        return Candidate(source, part_of, landing, int((landing != own).sum()))
+
+    def measure(self, members: IntArray, rows: IntArray) -> Measure:
+        """The cut measure of a part: anchor, scale and, where the window allows, tables."""
+        centers = self.centers[members]
+        middle = (members.size - 1) // 2
+        anchor = np.partition(centers, middle, axis=0)[middle]
+        spread = np.abs(centers - anchor)
+        weights = self.weights
+        if not (spread[:, weights > 0] > 0).any():
+            # The weights changed since these centers were told apart: any difference must do.
+            reach = spread.max(axis=0)
+            weights = np.divide(1.0, reach, out=np.zeros_like(reach), where=reach > 0)
+        scale = math.ldexp(1.0, math.frexp(float((spread * weights).max()))[1])
+        none = np.full(anchor.size, -1, dtype=np.int64)
+        plain = Measure(
+            anchor, weights, scale, none, np.zeros(1, dtype=np.int64), np.empty(0), np.empty(0)
+        )
+        share = max(8, SHARE_OF_CELLS * rows.size // max(self.window_size, 1))
+        n_cells = min(MOST_CELLS, rows.size // 4, share)
+        if not self.tabulated or rows.size < FEWEST_POINTS:
+            return plain
+        return self._tabulated(plain, centers, members, rows, spread, n_cells)
+
+    def _tabulated(
+        self,
+        plain: Measure,
+        centers: FloatArray,
+        members: IntArray,
+        rows: IntArray,
+        spread: FloatArray,
+        n_cells: int,
+    ) -> Measure:
+        """Give the heaviest features tables of the gap measure."""
+        heft = ((spread * plain.weights / plain.scale) ** self.p).sum(axis=0)
+        order = np.lexsort((self.feature_keys[: heft.size], -heft))[:MOST_TABLES]
+        features = order[heft[order] > 0]
+        shape = (features.size, 2, n_cells + 2)
+        counts = np.empty((features.size, 2), dtype=np.int64)
+        edges = np.empty((features.size, 2, n_cells + 3))
+        cuts, mistakes = np.empty(shape), np.zeros(shape, dtype=np.int64)
+        calmest_cells(
+            self.points[rows],
+            np.searchsorted(members, self.owners[rows]),
+            centers,
+            plain.anchor,
+            features,
+            n_cells,
+            counts,
+            edges,
+            cuts,
+            mistakes,
+        )
+        used = np.arange(shape[2]) < counts[:, :, None]
+        excess = (mistakes - mistakes[used].min()) / (rows.size / members.size)
+        factors = np.maximum(LEAST_FACTOR, np.exp(-SHARPNESS * np.maximum(excess, 0.0)))
+        starts = np.empty(2 * features.size + 1, dtype=np.int64)
+        n_knots = int((1 + 3 * counts).sum())
+        knots, masses = np.empty(n_knots), np.empty(n_knots)
+        cell_knots(
+            plain.anchor,
+            plain.weights,
+            plain.scale,
+            self.p,
+            features,
+            counts,
+            edges,
+            cuts,
+            factors,
+            starts,
+            knots,
+            masses,
+        )
+        table_of = plain.table_of.copy()
+        table_of[features] = np.arange(features.size)
+        return plain._replace(table_of=table_of, starts=starts, knots=knots, masses=masses)
+
+
+def half_time(times: FloatArray) -> float:
+    """When at most half of the centers are left in the main part; infinite if that never comes."""
+    n = times.size
+    needed = n - n // 2
+    return float(np.partition(times, needed - 1)[needed - 1])
