@@ -55,7 +55,8 @@ class RunCommand(click.Command):
             rows = [
                 row
                 for param in self.get_params(ctx)
-                if isinstance(param, ModelOption) is wanted
+                if isinstance(param, click.Option)
+                and isinstance(param, ModelOption) is wanted
                 and (row := param.get_help_record(ctx)) is not None
             ]
             with formatter.section(title):
@@ -79,7 +80,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             cls=ModelOption,
             type=bool if parameter.kind == "bool" else reader_of(parameter),
             default=parameter.default,
-            show_default=str(parameter.default).lower(),
+            show_default="none" if parameter.default is None else True,
             metavar=_metavar(parameter),
             help=parameter.help,
         )(command)

@@ -114,7 +114,7 @@ def _table(clusters: Mapping[int, Cluster], most: int | None) -> Table:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title=f"{len(clusters)} clusters", title_justify="left", show_lines=True)
+    table = Table(title=f"{len(clusters)} cluster{'s' if len(clusters) != 1 else ''}", title_justify="left", show_lines=True)
     for heading in ("cluster", "events", "share now", "born at", "fence"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("rule", ratio=1)
