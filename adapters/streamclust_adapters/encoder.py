@@ -1,0 +1,71 @@
+"""Answers, change events and dead letters to bytes: one JSON object per line."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+
+class Encoder:
+    """Answers, change events and dead letters to JSON lines.
+
+    Parameters
+    ----------
+    key : str or None
+        Under which name an answer repeats the id of its event.
+    rules : bool
+        Whether an answer has a rule.
+    """
+
+    def __init__(self, *, key: str | None = None, rules: bool = False) -> None:
+        self._has_key = key is not None
+        self._has_rule = rules
+        self._answer = msgspec.defstruct(
+            "Answer",
+            [("event", int), ("key", Any), ("cluster", int), ("region", str), ("rule", Any)],
+            rename={} if key is None else {"key": key},
+            gc=False,
+        )
+        self._json = msgspec.json.Encoder(enc_hook=_plain)
+
+    def answer(self, number: int, key: object, label: int, region: str, rule: str | None) -> object:
+        """One answer; the id and the rule are left out where they are not wanted."""
+        return self._answer(
+            number,
+            key if self._has_key else msgspec.UNSET,
+            label,
+            region,
+            rule if self._has_rule else msgspec.UNSET,
+        )
+
+    def lines(self, values: Sequence[object]) -> bytes:
+        """Encode each value as one line."""
+        return self._json.encode_lines(values)
+
+    def change(self, number: int, change: Any) -> dict[str, object]:
+        """The fields of a change event, after the record that caused it and its kind."""
+        told = {f.name: getattr(change, f.name) for f in dataclasses.fields(change)}
+        return {"event": number, "kind": type(change).__name__} | told
+
+    def dead_letter(
+        self, number: int, position: msgspec.Struct, reason: str, raw: bytes
+    ) -> dict[str, object]:
+        """The fields of a dead letter; bytes that are no text are kept in base 64."""
+        letter = {"event": number, **msgspec.structs.asdict(position), "reason": reason}
+        try:
+            letter["raw"] = raw.decode()
+        except UnicodeDecodeError:
+            letter["raw_base64"] = raw
+        return letter
+
+
+def _plain(value: Any) -> Any:
+    """An array or a mapping of any make, as JSON knows it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)

@@ -1,0 +1,170 @@
+"""What a person reads: the progress line, the summary of a run, the table of clusters.
+
+Numbers in tables are rounded to five digits; the exact ones are in answers, in snapshots and in
+``inspect --json``.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from streamclust.results import Box, Cluster, Rule
+    from streamclust_adapters.runner import Totals
+
+SHOWN_CLUSTERS = 30
+"""Rows of the table at the end of a run; ``inspect`` shows all."""
+
+WIDTH = 100
+"""Columns of a table where there is no terminal to measure."""
+
+
+class Described(Protocol):
+    """What is read of a model."""
+
+    @property
+    def clusters(self) -> Mapping[int, Cluster]:
+        """The living clusters by id."""
+
+    @property
+    def tick_count(self) -> int:
+        """Events learned."""
+
+    def events_since(self, n: int) -> Sequence[object]:
+        """The change events with a number above `n`."""
+
+
+class Progress:
+    """One line that is written over, on a terminal only.
+
+    Parameters
+    ----------
+    stream : TextIO
+        Where the line goes.
+    clock : callable
+        Seconds, for the rate and for not writing more than ten times each.
+    """
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._shown = stream.isatty()
+        self._start = self._next = clock()
+        self._written = False
+
+    def __call__(self, totals: Totals) -> None:
+        """Show where the run is, if it is time to."""
+        now = self._clock()
+        if not self._shown or now < self._next:
+            return
+        self._next = now + 0.1
+        done = totals.answered + totals.refused
+        rate = done / max(now - self._start, 1e-9)
+        bad = f", {totals.refused:,} refused" if totals.refused else ""
+        self._stream.write(f"\r{totals.last:,} events, {rate:,.0f} per second{bad}\x1b[K")
+        self._stream.flush()
+        self._written = True
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._written:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+def print_summary(model: Described, totals: Totals, resumed_after: int | None) -> None:
+    """Tell on stderr what a run did and what the model knows at its end."""
+    lines = [f"{totals.answered:,} events answered, {totals.refused:,} refused"]
+    if resumed_after is not None:
+        lines[0] += f"; resumed after event {resumed_after:,}"
+    if totals.first_refusal:
+        lines.append(f"first refusal: {totals.first_refusal}")
+    kinds = Counter(type(change).__name__ for change in model.events_since(0))
+    told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+    lines.append(f"change events: {told or 'none'}")
+    print("\n".join(lines), file=sys.stderr)
+    print_clusters(model.clusters, sys.stderr, most=SHOWN_CLUSTERS)
+
+
+def print_clusters(
+    clusters: Mapping[int, Cluster], stream: TextIO, *, most: int | None = None
+) -> None:
+    """Print the clusters and their rules, the heaviest first."""
+    if not clusters:
+        print("no clusters yet", file=stream)
+        return
+    from rich.console import Console  # noqa: PLC0415  # only who prints a table waits for it
+
+    console = Console(file=stream, width=None if stream.isatty() else WIDTH)
+    console.print(_table(clusters, most))
+    if most is not None and len(clusters) > most:
+        console.print(f"... and {len(clusters) - most} lighter ones")
+
+
+def _table(clusters: Mapping[int, Cluster], most: int | None) -> Table:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(title=f"{len(clusters)} cluster{'s' if len(clusters) != 1 else ''}", title_justify="left", show_lines=True)
+    for heading in ("cluster", "events", "share now", "born at", "fence"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("rule", ratio=1)
+    total = sum(cluster.weight for cluster in clusters.values()) or 1.0
+    by_weight = sorted(clusters.values(), key=lambda cluster: (-cluster.weight, cluster.id))
+    for cluster in by_weight[:most]:
+        table.add_row(
+            str(cluster.id),
+            f"{cluster.size:,}",
+            f"{cluster.weight / total:.1%}",
+            f"{cluster.born:,}",
+            f"{cluster.rule.fence.limit:.3g}",
+            Text(rule_text(cluster.rule)),
+        )
+    return table
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule as a reader writes it, its thresholds rounded to five digits."""
+    return "\nor ".join(_box_text(box) for box in rule.boxes) or "always"
+
+
+def _box_text(box: Box) -> str:
+    parts = []
+    for feature, (low, high) in box.intervals.items():
+        if math.isinf(low):
+            parts.append(f"{feature} <= {high:.5g}")
+        elif math.isinf(high):
+            parts.append(f"{feature} > {low:.5g}")
+        else:
+            parts.append(f"{low:.5g} < {feature} <= {high:.5g}")
+    return " and ".join(parts) or "always"
+
+
+def model_json(model: Described, source: object) -> str:
+    """Everything that ``inspect`` knows, as one JSON object; an open end of an interval is null."""
+    clusters = [
+        {
+            "id": cluster.id,
+            "weight": cluster.weight,
+            "size": cluster.size,
+            "born": cluster.born,
+            "centers": cluster.centers,
+            "rule": [dict(box.intervals) for box in cluster.rule.boxes],
+            "fence": {
+                "center": dict(cluster.rule.fence.center),
+                "limit": cluster.rule.fence.limit,
+            },
+        }
+        for cluster in model.clusters.values()
+    ]
+    told = {"learned": model.tick_count, "source": source, "clusters": clusters}
+    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
