@@ -305,6 +305,7 @@ class Engine:
             census.masses / mass.sum(),
             spared=matching.unseen,
         )
+        self.router.look(tracker, points, weights)
         self.refits += 1
         if self.settings["boundary_ratio"] is None:
             self.answers.ratio = boundary_ratio(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamclust.errors import InvalidParameter, UnknownCluster
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -21,7 +22,7 @@ from streamclust.events import (
     RuleChanged,
     SubtreeRebuilt,
 )
-from streamclust.results import FloatArray, IntArray
+from streamclust.results import NOISE, FloatArray, IntArray
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 
@@ -46,18 +47,28 @@ class Router:
         self._texts: dict[int, str] = {}
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._updates = 0
+        self._replant = False
         self.table: tuple[IntArray, FloatArray, IntArray, IntArray]
         self.compile({})
 
     def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
         """Follow one change of the tracker's centers."""
         self._updates += 1
-        if isinstance(event, CenterDeleted):
-            self.tree.delete(event.center)
-        elif isinstance(event, CenterInserted):
-            self.tree.insert(event.center, event.position)
-        else:
-            self.tree.move(event.center, event.position)
+        try:
+            if isinstance(event, CenterDeleted):
+                self.tree.delete(event.center)
+            elif isinstance(event, CenterInserted):
+                self.tree.insert(event.center, event.position)
+            else:
+                self.tree.move(event.center, event.position)
+        except (InvalidParameter, UnknownCluster):
+            # On the way through several changes two centers may share a place: start anew.
+            self._replant = True
+
+    def look(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
+        """Give the tree the window, each point owned by the nearest center whose fence holds."""
+        ids = np.array([*tracker.ids, NOISE], dtype=np.int64)  # slot -1 is the last entry
+        self.tree.set_window(points, ids[tracker.owners(points, weights)])
 
     def settle(
         self,
@@ -77,13 +88,15 @@ class Router:
         text : function from a cluster id to its boxes as one line
         """
         before = self._settled
+        if self._replant or 2 * self._updates > tracker.k > 1:
+            self.tree.build(dict(zip(tracker.ids, tracker.placed, strict=False)))
+        self._updates, self._replant = 0, False
         if self.tree.version == before[0]:
-            self._updates = 0
             return ()
         tick, time = tracker.tick, tracker.now
-        if 2 * self._updates > tracker.k > 1:
-            self.tree.build({c: self.tree.center(c) for c in tracker.ids})
-        self._updates = 0
+        points = np.nan_to_num(
+            points
+        )  # coordinates never seen belong to features that do not count
         self._correct(tracker, points, weights)
         self.compile({c: s for s, c in enumerate(tracker.ids)})
         changes: list[Change] = []

@@ -142,8 +142,9 @@ class CenterTracker:
         """Turn the alerts of the last observed row into center events."""
         alerts = int(self.counts[stream.ALERTS])
         found: list[Event] = []
-        if alerts & stream.MOVED:
-            found.append(self._move(int(self.counts[stream.MOVED_SLOT])))
+        slot = int(self.counts[stream.MOVED_SLOT])
+        if alerts & stream.MOVED and not self._has_twin(slot, weights):
+            found.append(self._move(slot))
         if alerts & stream.DIED:
             found += self._die(int(self.counts[stream.DEAD_SLOT]))
         if alerts & stream.BORN and self.k < self.max_clusters:
@@ -186,7 +187,8 @@ class CenterTracker:
         spared : sequence of int
             Living ids that stay as they are; what is named nowhere is deleted.
         """
-        named = {*ids, *spared}
+        taken = [tuple(position) for position in positions]
+        named = {*ids, *(c for c in spared if tuple(self.placed[self.slot(c)]) not in taken)}
         events: list[Event] = [
             self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in named
         ]
@@ -314,6 +316,11 @@ class CenterTracker:
             center=self.ids[slot],
             position=_frozen(self.centers[slot]),
         )
+
+    def _has_twin(self, slot: int, weights: FloatArray) -> bool:
+        """Whether another center is placed where this one is, on every feature that counts."""
+        same = (self.placed[: self.k] == self.centers[slot])[:, weights > 0].all(axis=1)
+        return bool(same[np.arange(self.k) != slot].any())
 
     def _delete(self, slot: int) -> CenterDeleted:
         center = self.ids.pop(slot)

@@ -98,10 +98,10 @@ class ThresholdTree:
             raise InvalidParameter(f"p must be finite and at least 1, got {p!r}")
         if measure not in ("gap", "paper"):
             raise InvalidParameter(f"measure must be 'gap' or 'paper', got {measure!r}")
-        if draws < 1 or leaves_per_center < 1 or n_features < 1:
+        if draws < 1 or leaves_per_center < 1 or n_features < 0:
             raise InvalidParameter(
-                "n_features, draws and leaves_per_center must be at least 1, got "
-                f"{n_features!r}, {draws!r}, {leaves_per_center!r}"
+                "draws and leaves_per_center must be at least 1 and n_features at least 0, got "
+                f"{draws!r}, {leaves_per_center!r}, {n_features!r}"
             )
         self.p = float(p)
         self.measure = measure

@@ -276,7 +276,7 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     groups = [np.flatnonzero(choice.labels == c) for c in range(choice.n_clusters)]
     own = {c: code.of_group(group, choice.student) for c, group in enumerate(groups)}
     centers = np.array([code.points[group].mean(axis=0) for group in groups])
-    pairs = {pair: math.nan for pair in _near_pairs(centers)}
+    pairs = dict.fromkeys(_near_pairs(centers), math.nan)
     length = choice.length
     while len(own) > (k or 1) and pairs:
         for (a, b), rise in pairs.items():
