@@ -73,18 +73,18 @@ class Answers:
         labels = np.full(len(values), NOISE, dtype=np.int64)
         if self._tracker.k == 0 and not self._features.n_features:
             return labels
-        if names is not None and tuple(names) != self._features.names:
-            rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
-            labels[:] = [self.predict(x) for x in rows]
+        known = self._features.arranged(names, values)
+        if known is None:
+            loop = (dict(zip(names or (), row, strict=True)) for row in values.tolist())
+            labels[:] = [self.predict(x) for x in loop]
             return labels
-        self._features.check_width(values)
         ids = np.array(self._labels, dtype=np.int64)
-        for start in range(0, len(values), BLOCK):
-            rows = self._features.block(values[start : start + BLOCK], 0.0, 1.0)
+        for start in range(0, len(known), BLOCK):
+            rows = self._features.block(known[start : start + BLOCK], 0.0, 1.0)
             slots = np.empty(len(rows), dtype=np.int64)
             stop = stream.assign_rows(rows, slots, *self._view)
             if stop < len(rows):
-                self._features.refuse(values[start + stop], start + stop)
+                self._features.refuse(known[start + stop], start + stop)
             labels[start : start + len(rows)] = ids[slots]
         return labels
 

@@ -351,6 +351,10 @@ class StreamClusterer(base.Clusterer):
             raise SnapshotError(f"snapshot {path}: malformed state ({error})") from error
         return model
 
+    def __repr__(self) -> str:
+        told = (f"{name}={value!r}" for name, value in self._get_params().items())
+        return f"{type(self).__name__}({', '.join(told)})"
+
     def _get_params(self) -> dict[str, Any]:
         return {**super()._get_params(), "refit": self._refit}
 

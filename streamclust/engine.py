@@ -134,15 +134,15 @@ class Engine:
             first = dict(zip(known, values[0].tolist(), strict=True))
             self.learn(first, float(times[0]), float(weights[0]))
             start = 1
-        if names is not None and tuple(names) != self.features.names:
+        known = self.features.arranged(names, values)
+        if known is None:
             for i in range(start, n):
-                x = dict(zip(names, values[i].tolist(), strict=True))
+                x = dict(zip(names or (), values[i].tolist(), strict=True))
                 self.learn(x, float(times[i]), float(weights[i]))
             return
-        self.features.check_width(values)
         for at in range(start, n, BLOCK):
             end = min(n, at + BLOCK)
-            self._learn_block(values[at:end], times[at:end], weights[at:end], at)
+            self._learn_block(known[at:end], times[at:end], weights[at:end], at)
 
     def tick(self, time: float) -> None:
         """Let time pass without an event."""
@@ -190,7 +190,7 @@ class Engine:
             self._renew_medians()
         if new:
             self.features.admit(new, x, tick)
-            self._widen(np.array([float(x[name]) for name in new]))
+            self._widen(np.array([float(x[name]) for name in self.features.names[-len(new) :]]))
             if tick:
                 self._tell([FeatureAdded(tick=tick, time=self.tracker.now, features=new)])
         if new or absent:

@@ -1,8 +1,10 @@
 """The border between the user's events and float64 rows: names, order, absent and new features.
 
-A row is ``[feature values ..., time, weight]``, float64. Features keep the order in which they were
-first seen. A known feature that is absent is stood in for; a new one gets a column at once, and the
-scaling keeps its weight at zero until the next refit, so it joins there.
+A row is ``[feature values ..., time, weight]``, float64. Rows hold features in an order of their
+own, by name, so that the order of an event's keys changes no bit of any answer; bare arrays and
+printed centers keep the order in which features were first seen. A known feature that is absent is
+stood in for; a new one gets a column at once, and the scaling keeps its weight at zero until the
+next refit, so it joins there.
 """
 
 from __future__ import annotations
@@ -35,13 +37,20 @@ class FeatureSpace:
         What an absent known feature gets.
     max_features : int
         Hard cap on the number of features; an event that would exceed it is refused.
+
+    Attributes
+    ----------
+    names : tuple
+        Features in the order of rows.
+    columns : tuple
+        Features in the order in which they were first seen.
     """
 
     def __init__(self, *, missing: str, max_features: int) -> None:
         self.missing = missing
         self.max_features = max_features
         self.stand_ins: FloatArray = np.zeros(0)
-        self._know(())
+        self._know((), ())
 
     @property
     def n_features(self) -> int:
@@ -133,26 +142,44 @@ class FeatureSpace:
                 f"event {tick + 1}: feature {names[0]!r} and {len(names) - 1} others are new, "
                 f"{len(self.names)} are known; max_features={self.max_features}"
             )
-        first = np.zeros(len(names)) if self.missing == "zero" else [float(x[n]) for n in names]
+        ranked = tuple(sorted(names, key=lambda name: (isinstance(name, str), name)))
+        first = np.zeros(len(names)) if self.missing == "zero" else [float(x[n]) for n in ranked]
         self.stand_ins = np.concatenate([self.stand_ins, first])
-        self._know(self.names + names)
+        self._know(self.names + ranked, self.columns + names)
+
+    def arranged(
+        self, names: list[FeatureName] | None, values: NDArray[Any]
+    ) -> NDArray[Any] | None:
+        """Return table columns in the order of rows, or None for other than the known features.
+
+        Without `names` the columns are the known ones in first-seen order.
+
+        Raises
+        ------
+        InvalidPoint
+            For a bare array with another number of columns.
+        """
+        if names is None:
+            if values.shape[1] != self._d:
+                raise InvalidPoint(
+                    f"got {values.shape[1]} columns; {self._d} features are known: "
+                    f"{_short(self.columns)}"
+                )
+            names = list(self.columns)
+        place = {name: j for j, name in enumerate(names)}
+        if place.keys() != self._position.keys() or len(names) != self._d:
+            return None
+        return values[:, [place[name] for name in self.names]]
 
     def block(
         self, values: NDArray[Any], times: FloatArray | float, weights: FloatArray | float
     ) -> FloatArray:
-        """Return rows for many events whose columns are the known features, in order."""
+        """Return rows for many events whose columns are `arranged`."""
         rows = np.empty((len(values), self._d + 2))
         rows[:, :-2] = values
         rows[:, -2] = times
         rows[:, -1] = weights
         return rows
-
-    def check_width(self, values: NDArray[Any]) -> None:
-        """Raise InvalidPoint unless a bare array has a column per known feature."""
-        if values.shape[1] != self._d:
-            raise InvalidPoint(
-                f"got {values.shape[1]} columns; {self._d} features are known: {_short(self.names)}"
-            )
 
     def refuse(self, values: NDArray[Any], row: int) -> None:
         """Raise InvalidPoint naming the first value of a row that cannot be clustered."""
@@ -161,21 +188,26 @@ class FeatureSpace:
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings and arrays from which `from_state` restores all."""
-        return {"names": list(self.names), "stand_ins": self.stand_ins.copy()}
+        return {
+            "names": list(self.names),
+            "columns": list(self.columns),
+            "stand_ins": self.stand_ins.copy(),
+        }
 
     def from_state(self, state: Mapping[str, Any]) -> None:
         """Take over a state; raises ValueError where its parts do not fit each other."""
-        names = tuple(state["names"])
+        names, columns = tuple(state["names"]), tuple(state["columns"])
         stand_ins = np.array(state["stand_ins"], dtype=np.float64)
-        if len(set(names)) != len(names) or stand_ins.shape != (len(names),):
-            raise ValueError("feature names and stand-ins do not fit each other")
+        fits = len(set(names)) == len(names) and set(columns) == set(names)
+        if not fits or len(columns) != len(names) or stand_ins.shape != (len(names),):
+            raise ValueError("feature names, columns and stand-ins do not fit each other")
         if not all(isinstance(name, str | int) for name in names):
             raise ValueError("a feature name is neither a string nor an integer")
         self.stand_ins = stand_ins
-        self._know(names)
+        self._know(names, columns)
 
-    def _know(self, names: tuple[FeatureName, ...]) -> None:
-        self.names = names
+    def _know(self, names: tuple[FeatureName, ...], columns: tuple[FeatureName, ...]) -> None:
+        self.names, self.columns = names, columns
         self._d = len(names)
         self._position = {name: j for j, name in enumerate(names)}
         self._row: FloatArray = np.zeros((1, self._d + 2))

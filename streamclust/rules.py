@@ -67,7 +67,8 @@ class RuleBook:
     def center(self, slot: int) -> dict[FeatureName, float]:
         """Return the center in `slot` in the user's units."""
         position = self._scaling.origin + self._tracker.centers[slot]
-        return dict(zip(self._features.names, position.tolist(), strict=True))
+        told = dict(zip(self._features.names, position.tolist(), strict=True))
+        return {name: told[name] for name in self._features.columns}
 
     def explanation(
         self, label: int, point: FloatArray, substituted: tuple[FeatureName, ...]

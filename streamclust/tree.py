@@ -389,7 +389,9 @@ class ThresholdTree:
             "weights": self._weights.copy(),
             "keys": self._keys.copy(),
             "ids": np.array(ids, dtype=np.int64),
-            "centers": np.array([self._centers[id] for id in ids]).reshape(-1, self.n_features),
+            "centers": np.array([self._centers[id] for id in ids]).reshape(
+                len(ids), self.n_features
+            ),
             "points": self._points.copy(),
             "owners": self._owners.copy(),
             "tree": pack(self._root),
