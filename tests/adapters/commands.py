@@ -33,7 +33,7 @@ def run(*arguments, command=SMALL, **options) -> subprocess.CompletedProcess:
 
 def start(*arguments, command=SMALL, **options) -> subprocess.Popen:
     """Start with pipes for stdin, stdout and stderr."""
-    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     arguments = [*command, *map(str, arguments)]
     return subprocess.Popen(arguments, env=environment(), **(pipes | options))
 
