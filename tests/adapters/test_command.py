@@ -31,6 +31,15 @@ def expected(stream):
     return answers(done.stdout)
 
 
+def asked(process, events, then=b""):
+    """Write events to a running command and read its answers."""
+    process.stdin.write(lines(events) + then)
+    process.stdin.flush()
+    got = [process.stdout.readline() for _ in events]
+    assert all(got), process.stderr.read()
+    return [json.loads(line) for line in got]
+
+
 # starting
 
 
@@ -99,9 +108,7 @@ def test_model_options_reach_the_model(stream, tmp_path):
 def test_a_pipe_is_answered_line_by_line_while_it_is_open(expected):
     with start("run", "-", "--id-field", "id") as process:
         for event, answer in zip(EVENTS[:20], expected, strict=False):
-            process.stdin.write(lines([event]))
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline()) == answer
+            assert asked(process, [event]) == [answer]
         rest, told = process.communicate(timeout=60)
     assert (process.returncode, rest) == (0, b"")
     assert b"20 events answered, 0 refused" in told
@@ -251,15 +258,11 @@ def kept_going(stream, snapshots, *options):
 
 @pytest.mark.parametrize("after", [1, 49, 50, 51, 137, 399])
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(stream, tmp_path, expected, after):
-    process = start(
-        *("run", "-", "--id-field", "id"),
-        *("--snapshot", tmp_path / "s", "--snapshot-every", 50),
-    )
-    process.stdin.write(lines(EVENTS[:after]))
-    process.stdin.flush()
-    got = [json.loads(process.stdout.readline()) for _ in range(after)]
-    process.kill()
-    process.communicate(timeout=60)
+    options = ["--id-field", "id", "--snapshot", tmp_path / "s", "--snapshot-every", 50]
+    with start("run", "-", *options) as process:
+        got = asked(process, EVENTS[:after])
+        process.kill()
+        process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     assert got == expected[:after]
 
@@ -272,12 +275,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(stream, tmp_path, expec
 
 
 def test_a_killed_run_before_its_first_event_has_a_snapshot(stream, tmp_path, expected):
-    process = start("run", "-", "--id-field", "id", "--snapshot", tmp_path / "s")
-    process.stdin.write(b'{"x": 1}\n')
-    process.stdin.flush()
-    process.stdout.readline()
-    process.kill()
-    process.communicate(timeout=60)
+    with start("run", "-", "--id-field", "id", "--snapshot", tmp_path / "s") as process:
+        asked(process, EVENTS[:1])
+        process.kill()
     assert [path.name[9:29] for path in newest_first(tmp_path / "s")] == ["0" * 20]
     assert answers(kept_going(stream, tmp_path / "s").stdout) == expected
 
@@ -306,12 +306,11 @@ def test_a_resumed_output_file_has_every_answer(stream, tmp_path, expected):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_snapshots_and_exits_with_0(stream, tmp_path, expected, number):
-    process = start("run", "-", "--id-field", "id", "--snapshot", tmp_path / "s")
-    process.stdin.write(lines(EVENTS[:123]) + b'{"x": ')
-    process.stdin.flush()
-    got = [json.loads(process.stdout.readline()) for _ in range(123)]
-    process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    with start("run", "-", "--id-field", "id", "--snapshot", tmp_path / "s") as process:
+        got = asked(process, EVENTS[:123], then=b'{"x": ')
+        process.send_signal(number)
+        process.wait(timeout=60)
+        told = process.stderr.read()
     assert process.returncode == 0, told
     assert b"Traceback" not in told
     assert newest_first(tmp_path / "s")[0].name[9:29].lstrip("0") == "123"
@@ -454,12 +453,9 @@ def test_the_real_command_survives_a_kill(stream, tmp_path):
     assert max(answer["cluster"] for answer in expected) >= 1
 
     snapshots = ["--snapshot", tmp_path / "s", "--snapshot-every", "100"]
-    process = start("run", "-", *options, *snapshots, command=REAL)
-    process.stdin.write(lines(EVENTS[:250]))
-    process.stdin.flush()
-    got = [json.loads(process.stdout.readline()) for _ in range(250)]
-    process.kill()
-    process.communicate(timeout=60)
+    with start("run", "-", *options, *snapshots, command=REAL) as process:
+        got = asked(process, EVENTS[:250])
+        process.kill()
     done = run("run", stream, *options, *snapshots, "--resume", command=REAL)
     assert done.returncode == 0, done.stderr
     assert got == expected[:250]
@@ -490,16 +486,12 @@ def test_many_kills_at_any_moment_lose_and_change_nothing(tmp_path, command):
     snapshots = ["--snapshot", tmp_path / "s", "--snapshot-every", "97", "--resume"]
     options += ["--output", out, *snapshots]
     for killed_after in range(250, 3000, 250):
-        reader, writer = os.pipe()
-        process = start("run", "-", *options, command=command, stdin=reader)
-        os.close(reader)
-        with os.fdopen(writer, "wb") as pipe:
-            pipe.write(lines(events[:killed_after]))
-            pipe.flush()
+        with start("run", "-", *options, command=command) as process:
+            process.stdin.write(lines(events[:killed_after]))
+            process.stdin.flush()
             while not out.exists() or f'"e{killed_after - 50}"'.encode() not in out.read_bytes():
                 assert process.poll() is None, process.stderr.read()
             process.kill()
-        process.communicate(timeout=60)
     done = run("run", stream, *options, command=command)
     assert done.returncode == 0, done.stderr
     by_number = {}
