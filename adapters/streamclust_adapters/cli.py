@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -133,8 +133,6 @@ def _check_usage(options: dict[str, Any]) -> None:
         raise click.UsageError(f"--id-field {options['id_field']}: an answer has such a field")
     if options["time_unit"] == "seconds" and options["time_field"] is None:
         raise click.UsageError("--time-unit seconds needs --time-field NAME")
-    if options["changes"] is not None and options["event_log"] == 0:
-        raise click.UsageError("--events needs an --event-log above 0")
     fields = _fields(options)
     if fields.selected == ():
         raise click.UsageError("--features leaves no feature beside the other named fields")
@@ -263,7 +261,7 @@ def _model(
         return model, start
     if options["model_file"] is not None:
         return _checked(_load(options["model_file"]), given), None
-    return StreamClusterer(**given), None
+    return StreamClusterer(**cast(dict[str, Any], given)), None
 
 
 def _newest(folder: Path) -> Found[StreamClusterer] | None:
@@ -289,8 +287,9 @@ def _load(path: Path) -> StreamClusterer:
 
 def _checked(model: StreamClusterer, given: dict[str, object]) -> StreamClusterer:
     """Refuse parameters that differ from those that a saved model already has."""
+    parameters = model._get_params()  # as river asks an estimator; `refit` is also a method's name
     for name, value in given.items():
-        if (has := getattr(model, name)) != value:
+        if (has := parameters[name]) != value:
             raise click.UsageError(
                 f"{flag_of(PARAMETERS[name])}: the saved model has {has!r}, not {value!r}"
             )

@@ -202,12 +202,13 @@ class CsvLines:
         return True
 
     def _adopt(self, columns: list[str]) -> None:
-        wanted = [*(self._fields.selected or ()), *filter(None, [self._fields.time])]
+        own = self._fields
+        wanted = [*(own.selected or ()), *filter(None, [own.time, own.key])]
         if lost := [name for name in wanted if name not in columns]:
             raise _BadLineError(f"no column {lost[0]!r} among {', '.join(columns)}")
         if len(set(columns)) != len(columns) or not all(columns):
             raise _BadLineError(f"column names are empty or repeated: {', '.join(columns)}")
-        selected, aside = self._fields.selected, self._fields.aside
+        selected, aside = own.selected, own.aside
         self._picked = [
             (i, name)
             for i, name in enumerate(columns)
@@ -236,7 +237,7 @@ class CsvLines:
         if own.time is not None:
             text = cells[columns.index(own.time)].strip()
             t = _time(own.time, float(text) if _is_number(text) else text or None)
-        if own.key is not None and own.key in columns:
+        if own.key is not None:
             key = cells[columns.index(own.key)]
         return Decoded(x, t, key)
 

@@ -6,7 +6,7 @@ change events and dead letters. The loop (`runner`) knows only these and the mod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
@@ -108,33 +108,25 @@ class Assigned(Protocol):
         """Core, boundary, noise or cold."""
 
 
-class Change(Protocol):
-    """What the loop reads of a change event."""
-
-    @property
-    def number(self) -> int:
-        """1, 2, ... of the change events of a model."""
-
-
 class Model(Protocol):
     """The verbs of the clusterer that the loop uses."""
 
-    def assign_one(self, x: dict[str, float]) -> Assigned:
+    def assign_one(self, x: Mapping[Any, Any]) -> Assigned:
         """Where `x` belongs; changes nothing."""
         ...
 
-    def explain_one(self, x: dict[str, float]) -> object:
+    def explain_one(self, x: Mapping[Any, Any]) -> object:
         """Why, as something whose ``str`` a reader understands."""
         ...
 
-    def learn_one(self, x: dict[str, float], *, t: float | None = None) -> object:
+    def learn_one(self, x: Mapping[Any, Any], *, t: float | None = None) -> object:
         """Learn `x`; an `InvalidPoint` leaves the model as it was."""
         ...
 
-    def events_since(self, n: int) -> Sequence[Change]:
-        """The change events with a number above `n`."""
+    def on(self, event_type: Any, callback: Callable[[Any], object]) -> Callable[[], object]:
+        """Call back with every change of a type while it is learned; return what ends it."""
         ...
 
-    def save(self, path: str | PathLike[str], source: Mapping[str, object] | None = None) -> None:
+    def save(self, path: str | PathLike[str], source: dict[str, Any] | None = None) -> None:
         """Write the whole model and the position of its reader, atomically."""
         ...

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 import msgspec
@@ -38,9 +37,6 @@ class Described(Protocol):
     @property
     def tick_count(self) -> int:
         """Events learned."""
-
-    def events_since(self, n: int) -> Sequence[object]:
-        """The change events with a number above `n`."""
 
 
 class Progress:
@@ -88,8 +84,7 @@ def print_summary(model: Described, totals: Totals, resumed_after: int | None) -
         lines[0] += f"; resumed after event {resumed_after:,}"
     if totals.first_refusal:
         lines.append(f"first refusal: {totals.first_refusal}")
-    kinds = Counter(type(change).__name__ for change in model.events_since(0))
-    told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+    told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(totals.changes.items()))
     lines.append(f"change events: {told or 'none'}")
     print("\n".join(lines), file=sys.stderr)
     print_clusters(model.clusters, sys.stderr, most=SHOWN_CLUSTERS)
@@ -114,7 +109,11 @@ def _table(clusters: Mapping[int, Cluster], most: int | None) -> Table:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title=f"{len(clusters)} cluster{'s' if len(clusters) != 1 else ''}", title_justify="left", show_lines=True)
+    table = Table(
+        title=f"{len(clusters)} cluster{'s' if len(clusters) != 1 else ''}",
+        title_justify="left",
+        show_lines=True,
+    )
     for heading in ("cluster", "events", "share now", "born at", "fence"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("rule", ratio=1)

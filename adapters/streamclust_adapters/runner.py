@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Protocol
 
@@ -42,12 +42,15 @@ class Totals:
         Number of the last record.
     first_refusal : str
         Where and why the first record was refused.
+    changes : dict
+        How many change events there were of each kind.
     """
 
     answered: int = 0
     refused: int = 0
     last: int = 0
     first_refusal: str = ""
+    changes: dict[str, int] = field(default_factory=dict)
 
 
 class Shutdown:
@@ -160,7 +163,7 @@ class Runner:
         start = resumed or {}
         self.totals = Totals(last=start.get("events", 0))
         self._saved_at: int | None = start.get("events")
-        self._changes_seen = last_change(model)
+        self._at = 0  # number of the record at hand
 
     def run(self) -> Totals:
         """Run until the input ends or a stop is requested.
@@ -174,12 +177,15 @@ class Runner:
             When the outside fails; the last snapshot that was written is whole.
         """
         self._snapshot()
+        unsubscribe = self._model.on(object, self._changed)  # every kind
         try:
             while not self._shutdown.requested and self._batch():
                 pass
         except Refused:
             self._snapshot()
             raise
+        finally:
+            unsubscribe()
         self._snapshot()
         return self.totals
 
@@ -201,6 +207,7 @@ class Runner:
         return True
 
     def _one(self, record: Record) -> None:
+        self._at = record.number
         if record.error is not None:
             self._refuse(record, record.error.reason)
         else:
@@ -220,10 +227,12 @@ class Runner:
             model.learn_one(x, t=record.t)
         self._sink.answer(record, assigned.label, assigned.region, rule)
         self.totals.answered += 1
+
+    def _changed(self, change: object) -> None:
+        kind = type(change).__name__
+        self.totals.changes[kind] = self.totals.changes.get(kind, 0) + 1
         if self._hand_on_changes:
-            for change in model.events_since(self._changes_seen):
-                self._sink.change(record.number, change)
-                self._changes_seen = change.number
+            self._sink.change(self._at, change)
 
     def _rule(self, x: dict[str, float]) -> str | None:
         try:
@@ -247,8 +256,3 @@ class Runner:
         source = {**self._source.position_after(self._last), **self._settings}
         self._snapshots.save(self._model, self.totals.last, source)
         self._saved_at = self.totals.last
-
-
-def last_change(model: Model) -> int:
-    """The number of the latest change event of a model; 0 when it keeps none."""
-    return max((change.number for change in model.events_since(0)), default=0)

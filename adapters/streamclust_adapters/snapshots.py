@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from streamclust.errors import AdapterError, SnapshotError
 
@@ -21,7 +21,7 @@ KEPT = 2
 class Saves(Protocol):
     """What can be kept in a snapshot."""
 
-    def save(self, path: Path, source: Mapping[str, object] | None = None) -> None:
+    def save(self, path: Path, source: dict[str, Any] | None = None) -> None:
         """Write the model and the position of its reader atomically."""
         ...
 
@@ -51,12 +51,14 @@ class SnapshotFolder:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for torn in path.glob(".snapshot-*.tmp"):  # of a run that was killed while it wrote
+                torn.unlink()
         except BlockingIOError as error:
             raise AdapterError(f"another process writes snapshots to {path}") from error
         except OSError as error:
             raise AdapterError(f"cannot keep snapshots in {path}: {error.strerror}") from error
 
-    def save(self, model: Saves, number: int, source: Mapping[str, object]) -> Path:
+    def save(self, model: Saves, number: int, source: dict[str, Any]) -> Path:
         """Write the snapshot after event `number` and drop all but the last two.
 
         Raises

@@ -7,6 +7,8 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +33,16 @@ def run(*arguments, command=SMALL, **options) -> subprocess.CompletedProcess:
     return subprocess.run(arguments, env=environment(), check=False, **options)
 
 
-def start(*arguments, command=SMALL, **options) -> subprocess.Popen:
-    """Start with pipes for stdin, stdout and stderr."""
-    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+@contextmanager
+def start(*arguments, command=SMALL, **options) -> Iterator[subprocess.Popen]:
+    """A running process with pipes for stdin, stdout and stderr; killed if a test leaves it."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     arguments = [*command, *map(str, arguments)]
-    return subprocess.Popen(arguments, env=environment(), **(pipes | options))
+    with subprocess.Popen(arguments, env=environment(), **(pipes | options)) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def answers(output: bytes) -> list[dict]:

@@ -42,6 +42,7 @@ class StreamClusterer:
         self._centers = []
         self._sizes = []
         self._changes = []
+        self._subscribers = []
 
     def _check(self, x):
         if not x:
@@ -88,6 +89,9 @@ class StreamClusterer:
             number = len(self._changes) + 1
             change = ClusterBorn(number, self.tick_count, self._time, len(self._centers) - 1)
             self._changes.append(change)
+            for kind, callback in self._subscribers:
+                if isinstance(change, kind):
+                    callback(change)
             return
         self._sizes[label] += 1
         for name, value in x.items():
@@ -96,6 +100,14 @@ class StreamClusterer:
 
     def events_since(self, n):
         return self._changes[n:]
+
+    def on(self, event_type, callback):
+        entry = (event_type, callback)
+        self._subscribers.append(entry)
+        return lambda: self._subscribers.remove(entry)
+
+    def _get_params(self):
+        return {name: getattr(self, name) for name in PARAMETERS}
 
     @property
     def clusters(self):

@@ -122,10 +122,9 @@ def test_any_bytes_are_an_event_or_a_decode_error(raw):
             lines = decoder(form, fields, ["a", "ts", "id"] if form == "csv" else None)
             try:
                 x = lines.decode(raw, HERE).x
-            except DecodeError as error:
-                assert error.reason
-            else:
-                assert all(isinstance(value, int | float) for value in x.values())
+            except DecodeError:
+                continue
+            assert all(isinstance(value, int | float) for value in x.values())
 
 
 # CSV
@@ -184,6 +183,7 @@ def test_csv_leaves_nan_to_the_model():
         (Fields(), b"", "empty line"),
         (Fields(features=("a", "c")), b"a,b", "no column 'c'"),
         (Fields(time="ts"), b"a,b", "no column 'ts'"),
+        (Fields(key="id"), b"a,b", "no column 'id'"),
         (Fields(), b"\xff", "not UTF-8"),
     ],
 )

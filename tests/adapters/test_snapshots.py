@@ -53,9 +53,15 @@ def test_one_process_at_a_time_writes_to_a_folder(tmp_path):
         pass
 
 
+def test_what_a_killed_writer_left_is_removed(tmp_path):
+    (tmp_path / ".snapshot-7.safetensors.123.tmp").write_text("half")
+    fill(tmp_path, [10])
+    assert [path.name for path in tmp_path.iterdir()] == [f"snapshot-{10:020d}.safetensors"]
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(AdapterError, match="cannot keep snapshots in .*file: "):
+    with pytest.raises(AdapterError, match=r"cannot keep snapshots in .*file: "):
         SnapshotFolder(tmp_path / "file")
 
 

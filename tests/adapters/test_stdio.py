@@ -127,8 +127,7 @@ def test_another_input_than_the_snapshots_is_noticed(tmp_path, seekable, offset,
     os.close(write)
     source = LineSource(read, decoder("jsonl", Fields()), start=start)
     with pytest.raises(AdapterError, match=words):
-        while source.next_batch() is not None:
-            pass
+        list(iter(source.next_batch, None))
     os.close(read)
 
 

@@ -1,0 +1,64 @@
+# make demo    replays a real stream through the command and prints clusters and rules
+# make test    the tests, without the slow ones
+# make check   lint, format, types
+# make test-all  the slow tests: kills, statistics
+# Each makes .venv and installs what it needs. PYTHON=... chooses an interpreter.
+
+NEWEST = for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+  $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+    >/dev/null 2>&1 && echo $$python && break; done
+PYTHON ?= $(shell $(NEWEST))
+
+VENV = .venv
+BIN = $(VENV)/bin
+DEMO = demo
+
+.PHONY: demo test check test-all clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed
+	mkdir -p $(DEMO)
+	$(BIN)/python simulations/demo_stream.py $(DEMO)/image_segments.jsonl
+	$(BIN)/streamclust run $(DEMO)/image_segments.jsonl --ignore category --explain \
+	  --output $(DEMO)/assignments.jsonl --events $(DEMO)/changes.jsonl \
+	  2> $(DEMO)/summary.txt || { cat $(DEMO)/summary.txt; exit 1; }
+	@echo; echo "An answer ($(DEMO)/assignments.jsonl):"; tail -n 1 $(DEMO)/assignments.jsonl
+	@echo; echo "Changes ($(DEMO)/changes.jsonl), the first three births:"
+	@grep ClusterBorn $(DEMO)/changes.jsonl | head -n 3
+	@echo; cat $(DEMO)/summary.txt
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -q -m "not stress and not quality"
+
+check: $(VENV)/.check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-all: $(VENV)/.test
+	$(BIN)/python -m pytest -q -m "stress or quality"
+
+clean:
+	rm -rf $(VENV) $(DEMO)
+
+$(VENV)/.python:
+	@test -n "$(PYTHON)" || { \
+	  echo "streamclust needs Python 3.11 or newer with venv (on Debian: python3-venv);" >&2; \
+	  echo "none was found. If yours has another name: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "streamclust needs Python 3.11 or newer; $(PYTHON) is older" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e . --group test
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.check: $(VENV)/.python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e . --group check
+	touch $@ $(VENV)/.installed
