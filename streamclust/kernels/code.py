@@ -246,7 +246,8 @@ def best_cut(
         label[right[t]] = label[node]
     for i in range(n):
         labels[i] = label[i]
-    return best[2 * n - 2]
+    total: float = best[2 * n - 2]
+    return total
 
 
 @kernel

@@ -100,7 +100,7 @@ def distinct_points(X: FloatArray, weights: FloatArray) -> Distinct:
     group = np.cumsum(starts) - 1
     member = np.empty(len(X), dtype=np.int64)
     member[order] = group
-    summed = np.bincount(group, weights=weights[order])
+    summed: FloatArray = np.bincount(group, weights=weights[order]).astype(np.float64)
     return Distinct(np.ascontiguousarray(ordered[starts]), summed, member)
 
 
@@ -179,7 +179,8 @@ def _nearest(
     """The `width` nearest other points of each row, nearest first, and their distances."""
     n = len(points)
     if tree is not None:
-        far, near = tree.query(points[rows], k=width + 1)
+        found = tree.query(points[rows], k=width + 1)
+        far, near = np.asarray(found[0]), np.asarray(found[1])
         self_at = near == rows[:, None]
         self_at[~self_at.any(axis=1), -1] = True
         return near[~self_at].reshape(-1, width).astype(np.int64), far[~self_at].reshape(-1, width)
@@ -225,7 +226,7 @@ def _bridges(points: FloatArray, graph: csr_array) -> tuple[IntArray, IntArray]:
         means = np.zeros((count, points.shape[1]))
         np.add.at(means, part, points)
         means /= sizes[:, None]
-        _, near = cKDTree(means).query(means, k=2)
+        near = np.asarray(cKDTree(means).query(means, k=2)[1])
         other = np.where(near[:, 0] == np.arange(count), near[:, 1], near[:, 0])
         members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
         for a in range(count):

@@ -21,9 +21,13 @@ from streamclust.refit.graph import Graph
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Laws = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""Codes, means, whiteners and offsets, as `fit_clusters` writes them."""
 
 CODE_DIMENSIONS = 15
 """Most coordinates of the code space: a full covariance is one number per pair of them."""
+RANK = 1e-12
+"""A principal variance below this share of the largest one is rounding."""
 FLOOR = 0.01
 """Added to every variance, as a share of the window's mean variance."""
 LEAST = 3.0
@@ -95,11 +99,16 @@ class Code:
         self.margin = 0.5 * (2 + points.shape[1]) * math.log1p(self.total)
         self.log_volume = float(np.log(np.maximum(spans, math.sqrt(self.floor))).sum())
 
-    def measure(self, labels: IntArray, student: bool) -> tuple[float, tuple[FloatArray, ...]]:
+    def measure(self, labels: IntArray, student: bool) -> tuple[float, Laws]:
         """The length of a clustering, and the laws that `reassign` needs."""
         count = int(labels.max()) + 1
         p = self.points.shape[1]
-        laws = (np.empty(count), np.empty((count, p)), np.empty((count, p, p)), np.empty(count))
+        laws: Laws = (
+            np.empty(count),
+            np.empty((count, p)),
+            np.empty((count, p, p)),
+            np.empty(count),
+        )
         fit_clusters(self.points, self.weights, labels, self.total, self.floor, student, *laws)
         outside = float(self.weights[labels < 0].sum())
         length = float(laws[0].sum())
@@ -140,12 +149,12 @@ class Code:
         for _ in range(SWEEPS):
             if labels.max() < 0:
                 break
-            length, laws = self.measure(labels, start.student)
+            length, (_, means, whiteners, offsets) = self.measure(labels, start.student)
             if length < best.length:
                 best = Choice(labels, length, start.student)
             moved = np.empty_like(labels)
             noise = self.noise_density(float(self.weights[labels < 0].sum()))
-            nearest_law(self.points, *laws[1:], noise, start.student, moved)
+            nearest_law(self.points, means, whiteners, offsets, noise, start.student, moved)
             moved = compact(moved, self.weights)
             if np.array_equal(moved, labels):
                 break
@@ -171,16 +180,15 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
         return np.ascontiguousarray(centred)
     scaled = centred * np.sqrt(weights)[:, None]
     if d <= n:
-        values, vectors = np.linalg.eigh(scaled.T @ scaled)
-        basis = vectors
+        values, basis = np.linalg.eigh(scaled.T @ scaled)
     else:
         values, left = np.linalg.eigh(scaled @ scaled.T)
-        safe = np.sqrt(np.maximum(values, np.finfo(float).tiny))
-        basis = scaled.T @ (left / safe)
-    values, basis = values[::-1], basis[:, ::-1]
-    wanted = int((values > max(values.mean(), 1e-12 * values[0])).sum())
+        basis = scaled.T @ (left / np.sqrt(np.maximum(values, RANK * values[-1])))
+    rank = int((values > RANK * values[-1]).sum())
+    wanted = int((values > values.mean()).sum())
     most = max(2, min(CODE_DIMENSIONS, int(total / 8)))
-    return np.ascontiguousarray(centred @ basis[:, : min(max(2, wanted), most, len(values))])
+    kept = min(rank, most, max(2, wanted))
+    return np.ascontiguousarray(centred @ basis[:, ::-1][:, :kept])
 
 
 def link_single(graph: Graph, U: FloatArray) -> Merges:

@@ -1,0 +1,67 @@
+"""Plain NumPy oracles of the code length kernels."""
+
+import numpy as np
+from scipy.special import gammaln
+
+DEGREES = 4.0
+
+
+def covariances(scatter, weight, floor):
+    """The three shapes and their numbers of parameters."""
+    d = len(scatter)
+    mean = np.trace(scatter) / (weight * d)
+    prior = (d + 2) / 2
+    full = (scatter + prior * mean * np.eye(d)) / (weight + prior) + floor * np.eye(d)
+    diagonal = np.diag(np.diag(scatter) / weight + floor)
+    return [
+        (full, 1 + d + d * (d + 1) / 2),
+        (diagonal, 1 + 2 * d),
+        ((mean + floor) * np.eye(d), 2 + d),
+    ]
+
+
+def log_density(points, mean, covariance, student):
+    d = len(mean)
+    step = points - mean
+    square = np.einsum("ij,ij->i", step, np.linalg.solve(covariance, step.T).T)
+    log_det = np.linalg.slogdet(covariance)[1]
+    if student:
+        constant = gammaln((DEGREES + d) / 2) - gammaln(DEGREES / 2)
+        constant -= d / 2 * np.log(DEGREES * np.pi)
+        return constant - log_det / 2 - (DEGREES + d) / 2 * np.log1p(square / DEGREES)
+    return -0.5 * (d * np.log(2 * np.pi) + log_det + square)
+
+
+def law(points, weights, total, floor, student):
+    """The best code of one cluster, with its mean and covariance."""
+    pull = np.ones(len(points))
+    for step in range(5 if student else 1):
+        mean = np.average(points, axis=0, weights=weights * pull)
+        scatter = ((weights * pull)[:, None] * (points - mean)).T @ (points - mean)
+        if student and step < 4:
+            full = covariances(scatter, weights.sum(), floor)[0][0]
+            square = np.einsum(
+                "ij,ij->i", points - mean, np.linalg.solve(full, (points - mean).T).T
+            )
+            pull = (DEGREES + points.shape[1]) / (DEGREES + square)
+    options = []
+    for covariance, parameters in covariances(scatter, weights.sum(), floor):
+        code = -(weights * log_density(points, mean, covariance, student)).sum()
+        code += parameters / 2 * np.log(total)
+        options.append((code, covariance))
+    code, covariance = min(options, key=lambda option: option[0])
+    return code - weights.sum() * np.log(weights.sum() / total), mean, covariance
+
+
+def best_cut_length(left, right, codes, noise, penalty):
+    """The shortest cut by trying every one of them."""
+    n = len(noise)
+
+    def lengths(node):
+        if node < n:
+            return [noise[node]]
+        t = node - n
+        whole = [codes[node] + penalty]
+        return whole + [a + b for a in lengths(left[t]) for b in lengths(right[t])]
+
+    return min(lengths(2 * n - 2))

@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+
+from streamclust.kernels.code import best_cut, fit_clusters, nearest_law, node_codes
+from tests.kernels.code_references import best_cut_length, law, log_density
+
+
+def random_tree(n, rng):
+    live = list(range(n))
+    left, right = [], []
+    for t in range(n - 1):
+        a = live.pop(int(rng.integers(len(live))))
+        b = live.pop(int(rng.integers(len(live))))
+        left.append(a)
+        right.append(b)
+        live.append(n + t)
+    return np.array(left, np.int64), np.array(right, np.int64)
+
+
+def members_of(left, right, n):
+    members = [[i] for i in range(n)]
+    for a, b in zip(left, right, strict=True):
+        members.append(members[a] + members[b])
+    return members
+
+
+def fitted(points, weights, labels, floor, student, total=None):
+    k, d = labels.max() + 1, points.shape[1]
+    out = np.empty(k), np.empty((k, d)), np.empty((k, d, d)), np.empty(k)
+    total = weights.sum() if total is None else total
+    fit_clusters(points, weights, labels, total, floor, student, *out)
+    return out
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_node_codes(d, seed):
+    rng = np.random.default_rng(seed)
+    n = 40
+    points = rng.normal(size=(n, d)) * np.exp(rng.normal(size=d)) + 3.0
+    points[:6] = points[0]
+    weights = rng.uniform(0.2, 2.0, n)
+    left, right = random_tree(n, rng)
+    codes = node_codes(left, right, points, weights, 0.01, 2.5)
+    assert np.isinf(codes[:n]).all()
+    for node, rows in enumerate(members_of(left, right, n)[n:], n):
+        if weights[rows].sum() < 2.5:
+            assert np.isinf(codes[node])
+        else:
+            code, _, _ = law(points[rows], weights[rows], weights.sum(), 0.01, False)
+            assert codes[node] == pytest.approx(code, rel=1e-9, abs=1e-8)
+
+
+@pytest.mark.parametrize("student", [False, True])
+@pytest.mark.parametrize("d", [1, 3, 7])
+def test_fit_clusters(d, student):
+    rng = np.random.default_rng(d)
+    n = 120
+    labels = rng.integers(-1, 3, n)
+    points = rng.standard_t(3, (n, d)) * np.exp(rng.normal(size=(3, d)))[labels] + labels[:, None]
+    weights = rng.uniform(0.5, 2.0, n)
+    codes, means, whiteners, offsets = fitted(points, weights, labels, 0.02, student, 500.0)
+    for c in range(3):
+        own = labels == c
+        code, mean, covariance = law(points[own], weights[own], 500.0, 0.02, student)
+        assert codes[c] == pytest.approx(code, rel=1e-9)
+        assert np.allclose(means[c], mean)
+        assert np.allclose(whiteners[c].T @ whiteners[c], np.linalg.inv(covariance))
+        at_center = log_density(mean[None], mean, covariance, student)[0]
+        share = np.log(weights[own].sum() / 500.0)
+        assert offsets[c] == pytest.approx(at_center + share)
+
+
+@pytest.mark.parametrize("student", [False, True])
+@pytest.mark.parametrize("points", [np.zeros((5, 2)), np.ones((1, 3)), np.array([[0.0], [1.0]])])
+def test_degenerate_clusters_have_finite_codes(points, student):
+    labels = np.zeros(len(points), np.int64)
+    for out in fitted(points, np.ones(len(points)), labels, 1e-3, student):
+        assert np.isfinite(out).all()
+
+
+@pytest.mark.parametrize("student", [False, True])
+@pytest.mark.parametrize("noise", [-np.inf, -4.0])
+def test_nearest_law(student, noise):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 90)
+    points = rng.normal(size=(90, 3)) + 2.0 * labels[:, None]
+    weights = np.ones(90)
+    _, means, whiteners, offsets = fitted(points, weights, labels, 0.01, student)
+    given = np.empty(90, np.int64)
+    nearest_law(points, means, whiteners, offsets, noise, student, given)
+    columns = [np.full(90, noise)]
+    for c in range(4):
+        own = labels == c
+        _, mean, covariance = law(points[own], weights[own], 90.0, 0.01, student)
+        columns.append(log_density(points, mean, covariance, student) + np.log(own.mean()))
+    assert np.array_equal(given, np.argmax(columns, axis=0) - 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("penalty", [0.0, 2.0, -2.0])
+def test_best_cut_is_the_best_of_all(seed, penalty):
+    rng = np.random.default_rng(seed)
+    n = 9
+    left, right = random_tree(n, rng)
+    codes = np.r_[np.full(n, np.inf), rng.uniform(2.0, 8.0, n - 1)]
+    codes[rng.integers(n, 2 * n - 1)] = np.inf
+    noise = rng.uniform(0.5, 3.0, n)
+    labels = np.empty(n, np.int64)
+    length = best_cut(left, right, codes, noise, penalty, labels)
+    assert length == pytest.approx(best_cut_length(left, right, codes, noise, penalty))
+    members = members_of(left, right, n)
+    told = noise[labels < 0].sum()
+    for c in range(labels.max() + 1):
+        rows = sorted(np.flatnonzero(labels == c))
+        node = next(i for i in range(n, 2 * n - 1) if sorted(members[i]) == rows)
+        told += codes[node] + penalty
+    assert told == pytest.approx(length)
