@@ -248,6 +248,16 @@ class ThresholdTree:
         self._added(node, id, new_path)
         return self._updated([[*above, *new_path], [*above, *_alive(below)]], own=2)
 
+    def reconsider(self) -> None:
+        """Let new draws compete with every record of the tree, under the present window.
+
+        What is not clearly beaten stays as it is; meant for when the window has filled or changed.
+        Under the paper's measure, which looks at no window, nothing happens.
+        """
+        root = self._root
+        if isinstance(root, Node) and self.measure == "gap" and self._rebuild([], root):
+            self._changed()
+
     def correct(self, points: FloatArray, labels: IntArray) -> None:
         """Learn the correction subtrees anew.
 
@@ -595,9 +605,9 @@ class ThresholdTree:
         ------
         InvariantBroken
         """
-        self._check_nodes(self._root)
         held = [] if self._root is None else ids_under(self._root)
         _require(sorted(held) == self.ids, "the leaves are not the centers")
+        self._check_nodes(self._root)
         table = self.table()
         extra = sum(c.feature.size for c in self._corrections.values())
         _require(table.owner.size == len(held) + extra, "leaves are not centers plus corrections")

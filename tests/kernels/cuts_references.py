@@ -1,0 +1,52 @@
+"""Plain oracles for the clocks: every arrival up to a horizon, in order, compared one by one."""
+
+import math
+
+MASK = (1 << 64) - 1
+
+
+def mixed(z):
+    z &= MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def unit(z):
+    return ((mixed(z) >> 11) + 0.5) * 2.0**-53
+
+
+def arrivals(key, feature_key, side, lowest_band, highest_band, horizon):
+    """All arrivals (time, mark, band, index) of one (feature, side) up to a horizon."""
+    golden = 0x9E3779B97F4A7C15
+    stream = mixed(mixed(key + golden) ^ feature_key)
+    found = []
+    for band in range(lowest_band, highest_band + 1):
+        edge = math.ldexp(1.0, 4 * band)
+        time, index = 0.0, 0
+        while True:
+            counter = ((band + 1024) * 2 + side) * 8192 + 2 * index
+            time += -math.log1p(-unit(stream + counter * golden)) / (15 * edge)
+            if time > horizon:
+                break
+            mark = edge * (1 + 15 * unit(stream + (counter + 1) * golden))
+            found.append((time, mark, band, index))
+            index += 1
+    return sorted(found)
+
+
+def first_arrival(key, feature_keys, anchor, weights, scale, p, lowest_band, center, horizon):
+    """(time, feature, side, band, index) of the earliest arrival that cuts, under paper's law."""
+    best = None
+    for i, (m, w, x) in enumerate(zip(anchor, weights, center, strict=True)):
+        if w == 0 or x == m:
+            continue
+        side = 1 if x > m else 0
+        top = math.ceil(math.log2(w * abs(x - m) / scale) * p / 4) + 1
+        found = arrivals(key, int(feature_keys[i]), side, lowest_band, top, horizon)
+        for time, mark, band, index in found:
+            offset = mark ** (1 / p) * scale / w
+            threshold = m + offset if side else math.nextafter(m - offset, -math.inf)
+            if (x > threshold) == (side == 1) and (best is None or time < best[0]):
+                best = (time, i, side, band, index)
+    return best
