@@ -157,7 +157,7 @@ class Answers:
 
     def _distances(self, row: FloatArray) -> FloatArray:
         """Return the distances of a row that `assign` has measured from the origin."""
-        return self._tracker.distances(row[:, :-2], self._scaling.weights)[0]
+        return self._tracker.distances(row[:, :-2], self._scaling.weights).reshape(-1)
 
     def _relative(self, row: FloatArray) -> FloatArray:
         scales = self._tracker.living_stats[:, stream.SCALE]

@@ -171,7 +171,8 @@ class StreamClusterer(base.Clusterer):
 
     # ------------------------------------------------------------ learning
 
-    def learn_one(self, x: Point, *, t: Any = None, w: float = 1.0) -> None:
+    # river types a point as dict[Hashable, Any]; any mapping of names to numbers is accepted here.
+    def learn_one(self, x: Point, *, t: Any = None, w: float = 1.0) -> None:  # type: ignore[override]
         """Learn one event.
 
         Parameters
@@ -220,7 +221,7 @@ class StreamClusterer(base.Clusterer):
 
     # ------------------------------------------------------------ answers
 
-    def predict_one(self, x: Point) -> int:
+    def predict_one(self, x: Point) -> int:  # type: ignore[override]
         """Return the id of the cluster of an event: -1 for noise, and while nothing is known."""
         return self._engine.answers.predict(x)
 

@@ -130,8 +130,8 @@ class Engine:
         weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), n)
         start = 0
         if not self.features.n_features:
-            known = names if names is not None else [f"f{j}" for j in range(values.shape[1])]
-            first = dict(zip(known, values[0].tolist(), strict=True))
+            columns = names or [f"f{j}" for j in range(values.shape[1])]
+            first = dict(zip(columns, values[0].tolist(), strict=True))
             self.learn(first, float(times[0]), float(weights[0]))
             start = 1
         known = self.features.arranged(names, values)

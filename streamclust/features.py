@@ -211,7 +211,7 @@ class FeatureSpace:
         self._d = len(names)
         self._position = {name: j for j, name in enumerate(names)}
         self._row: FloatArray = np.zeros((1, self._d + 2))
-        self._buffer = memoryview(self._row.reshape(-1)).cast("B")
+        self._buffer = self._row.data
         self._pack = struct.Struct(f"{self._d + 2}d").pack_into
         self._get = _getter(names)
 

@@ -68,8 +68,8 @@ def match(
     both = (old >= 0) & (new >= 0)
     overlap = np.zeros((n_old, n_new))
     np.add.at(overlap, (old[both], new[both]), weights[both])
-    mass_old = np.bincount(old[old >= 0], weights[old >= 0], minlength=n_old)
-    mass_new = np.bincount(new[new >= 0], weights[new >= 0], minlength=n_new)
+    mass_old = _masses(old, weights, n_old)
+    mass_new = _masses(new, weights, n_new)
     of_old = _share(overlap, mass_old[:, None])
     of_new = _share(overlap, mass_new[None, :])
     kin = np.maximum(of_old, of_new) >= SHARE
@@ -122,25 +122,37 @@ def lineage(
     masses : array of shape (n_new,)
         Window weight of every new cluster.
     """
-    at = {"tick": tick, "time": time}
     index = {c: b for b, c in enumerate(ids)}
     shares = matching.shares
     told: list[Change] = [
-        ClusterBorn(**at, cluster=ids[b], weight=float(masses[b]), found_by="refit")
+        ClusterBorn(tick=tick, time=time, cluster=ids[b], weight=float(masses[b]), found_by="refit")
         for b in matching.born
     ]
     for parent, children in matching.splits.items():
         family = [index[parent], *children]
         held = tuple(float(shares[matching.row[parent], b]) for b in family)
         told.append(
-            ClusterSplit(**at, parent=parent, children=tuple(ids[b] for b in family), overlaps=held)
+            ClusterSplit(
+                tick=tick,
+                time=time,
+                parent=parent,
+                children=tuple(ids[b] for b in family),
+                overlaps=held,
+            )
         )
     for child, absorbed in matching.merges.items():
         parents = (ids[child], *absorbed)
         held = tuple(float(shares[matching.row[a], child]) for a in parents)
-        told.append(ClustersMerged(**at, parents=parents, child=ids[child], overlaps=held))
-    told += [ClusterDied(**at, cluster=a, reason="refit") for a in matching.died]
+        told.append(
+            ClustersMerged(tick=tick, time=time, parents=parents, child=ids[child], overlaps=held)
+        )
+    told += [ClusterDied(tick=tick, time=time, cluster=a, reason="refit") for a in matching.died]
     return tuple(told)
+
+
+def _masses(labels: IntArray, weights: FloatArray, n: int) -> FloatArray:
+    inside = labels >= 0
+    return np.bincount(labels[inside], weights[inside], minlength=n).astype(np.float64)
 
 
 def _share(overlap: FloatArray, mass: FloatArray) -> FloatArray:

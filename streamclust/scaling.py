@@ -43,12 +43,12 @@ class Scaling:
     @property
     def origin(self) -> FloatArray:
         """The origin of every feature, in the user's units."""
-        return self.frame[0]
+        return np.asarray(self.frame[0])
 
     @property
     def weights(self) -> FloatArray:
         """The weight of every feature in distances."""
-        return self.frame[1]
+        return np.asarray(self.frame[1])
 
     def widen(self, values: FloatArray) -> None:
         """Make room for new features, whose first `values` are their origins once one is placed.

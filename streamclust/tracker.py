@@ -27,9 +27,8 @@ from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
 from streamclust.windows import Reservoir
 
-MOVE_SHARE = stream.MOVE_SHARE
-MICRO = 100
-"""Micro-centers kept, and one scratch row for a birth."""
+MICRO = 512
+"""Micro-centers kept: a fifth of all events may be outliers before a living one is lost."""
 BIRTH_WEIGHT = 15.0
 """Faded weight of outliers that makes a cluster."""
 SILENCE = 200.0
@@ -93,7 +92,7 @@ class CenterTracker:
         self.centers: FloatArray = np.zeros((capacity, d))
         self.placed: FloatArray = np.zeros((capacity, d))
         self.stats: FloatArray = np.zeros((capacity, stream.N_STATS))
-        self.micro: FloatArray = np.zeros((MICRO + 1, d + 2))
+        self.micro: FloatArray = np.zeros((MICRO + 1, d + 1))  # one scratch row
 
     @property
     def tick(self) -> int:
@@ -217,10 +216,11 @@ class CenterTracker:
         where it lies further off than the tracker's own threshold for a move.
         """
         kept, p = positions.copy(), float(self.gauges[stream.P])
+        near = stream.MOVE_SHARE * scales
         for at, center in enumerate(ids):
             if center in self.ids:
-                own = self.centers[self.ids.index(center)]
-                if stream.distance(own, positions[at], weights, p) <= MOVE_SHARE * scales[at]:
+                own = self.centers[self.slot(center)]
+                if stream.distance(own, positions[at], weights, p) <= near[at]:
                     kept[at] = own
         return kept
 
@@ -230,7 +230,7 @@ class CenterTracker:
         The reach is the distance that a tenth of all pairs of window points do not exceed.
         """
         if self.gauges[stream.REACH] == 0.0:
-            some = points[: 2 * MICRO]
+            some = points[:200]
             table = stream.distance_table(some, some, weights, float(self.gauges[stream.P]))
             self.gauges[stream.REACH] = np.quantile(table, 0.1)
         self.gauges[stream.SILENCE] = SILENCE * self.gauges[stream.MEAN_GAP]
@@ -258,7 +258,7 @@ class CenterTracker:
         self._allocate(len(stats), n_features)
         self.stats = stats
         self.centers[:, :d], self.placed[:, :d] = old[0], old[1]
-        self.micro[:, :d], self.micro[:, n_features:] = old[2][:, :d], old[2][:, d:]
+        self.micro[:, :d], self.micro[:, n_features] = old[2][:, :d], old[2][:, d]
 
     def _die(self, slot: int) -> tuple[Event, ...]:
         cluster = self.ids[slot]
@@ -358,7 +358,7 @@ class CenterTracker:
             and len(set(ids)) == k
             and all(0 <= i < int(state["next_id"]) for i in ids)
             and [a.shape for a in arrays] == [(k, d), (k, d), (k, stream.N_STATS)]
-            and micro.shape == (len(micro), d + 2)
+            and micro.shape == (len(micro), d + 1)
             and len(micro) <= MICRO
             and counts.shape == self.counts.shape
             and gauges.shape == self.gauges.shape

@@ -20,8 +20,8 @@ N_COUNTS = 8
 NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILENCE, MIN_WEIGHT = (
     range(12)
 )
-BY_TREE, FENCED, MEAN_GAP = range(12, 15)
-N_GAUGES = 15
+BY_TREE, FENCED, MEAN_GAP, LAST_OUTLIER = range(12, 16)
+N_GAUGES = 16
 # Columns of `stats`, one row per center.
 FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE = range(8)
 N_STATS = 8
@@ -43,6 +43,7 @@ RATE_LEVEL = RATE_GAPS / np.log(2.0)  # the fast weight of a steady cluster
 RATE_DEAD = 0.05 * RATE_LEVEL
 SHARE_STEP = 1.0 / 256.0
 SHIFTS = 3
+FADED = 0.05  # weight below which a micro-center is dropped
 
 
 @kernel
@@ -161,20 +162,28 @@ def store_outlier(
 ) -> int:
     """Add a row to the outlier store; return the micro-center that it joined or opened.
 
-    A micro-center is ``[coordinates ..., faded weight, time]``. A row joins the nearest one within
-    half the reach, else opens one, in place of the lightest when the store is full.
+    A micro-center is ``[coordinates ..., faded weight]``. A row joins the nearest one within half
+    the reach, else opens one, in place of the lightest when the store is full. Those that have
+    faded away are dropped.
     """
     d, p, now = weights.shape[0], gauges[P], gauges[NOW]
+    fade = np.exp(-2.0 * gauges[DECAY] * (now - gauges[LAST_OUTLIER]))
+    gauges[LAST_OUTLIER] = now
     touched, best = -1, 0.5 * gauges[REACH]
     lightest, least = 0, np.inf
-    for m in range(counts[N_MICRO]):
-        micro[m, d] *= np.exp(-2.0 * gauges[DECAY] * (now - micro[m, d + 1]))
-        micro[m, d + 1] = now
+    m = 0
+    while m < counts[N_MICRO]:
+        micro[m, d] *= fade
+        if micro[m, d] < FADED:
+            counts[N_MICRO] -= 1
+            micro[m] = micro[counts[N_MICRO]]
+            continue
         dist = distance(row, micro[m], weights, p)
         if dist <= best:
             touched, best = m, dist
         if micro[m, d] < least:
             lightest, least = m, micro[m, d]
+        m += 1
     weight = row[d + 1]
     if touched < 0:
         if counts[N_MICRO] < micro.shape[0] - 1:  # the last row is scratch for a birth
@@ -184,7 +193,6 @@ def store_outlier(
             touched = lightest
         micro[touched, :d] = row[:d]
         micro[touched, d] = weight
-        micro[touched, d + 1] = now
     else:
         micro[touched, d] += weight
         for j in range(d):
@@ -283,7 +291,7 @@ def observe(
     """Observe rows from `start` on; return the row at which it stopped, and why.
 
     Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
-    N_STATS), micro (capacity, d + 2), slots (window, d + 3), heap (window + 1,). On ALERT the row
+    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,). On ALERT the row
     has been learned; on BAD_VALUE and BAD_TIME nothing of it has.
     """
     n, d = rows.shape[0], frame.shape[1]
@@ -310,7 +318,7 @@ def observe(
         row[d] = now
         for j in range(d):
             row[j] -= origin[j]
-        draw = -np.log(uniform(np.int64(gauges[SEED]), tick))
+        draw = -np.log(uniform(int(gauges[SEED]), tick))
         admit(row, np.log(draw) - gauges[DECAY] * now - np.log(row[d + 1]), slots, heap)
         if k > 0 or gauges[REACH] > 0.0:
             _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P])

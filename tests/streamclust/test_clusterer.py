@@ -436,7 +436,7 @@ def test_time_may_not_go_back_further_than_allowed():
     model.learn_one({"a": 1}, t=95.5)
     model.learn_one({"a": 1})
     before = state(model)
-    with pytest.raises(InvalidPoint, match="got t=94.0, 6 before the latest, 100.0"):
+    with pytest.raises(InvalidPoint, match=r"got t=94\.0, 6 before the latest, 100\.0"):
         model.learn_one({"a": 1}, t=94)
     with pytest.raises(InvalidPoint, match="before the latest"):
         model.learn_many([[1.0]], t=[94])

@@ -227,7 +227,7 @@ class TestUpdates:
             {"measure": "x"},
             {"draws": 0},
             {"leaves_per_center": 0},
-            {"n_features": 0},
+            {"n_features": -1},
         ],
     )
     def test_bad_parameters_are_refused(self, options):

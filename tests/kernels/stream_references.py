@@ -1,0 +1,46 @@
+"""Plain NumPy twins of the stream kernels: slow, independent, easy to read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MASK = (1 << 64) - 1
+
+
+def distance(a, b, weights, p):
+    z = np.minimum(np.abs(np.asarray(a) - b) * weights, 10.0)
+    top = z.max(initial=0.0)
+    return 0.0 if top == 0 else float(top * ((z / top) ** p).sum() ** (1.0 / p))
+
+
+def uniform(seed, tick):
+    z = (seed + tick * 0x9E3779B97F4A7C15) & MASK
+    for _ in range(2):
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        z ^= z >> 31
+    return ((z >> 11) + 0.5) / 2.0**53
+
+
+def leaf(row, feature, threshold, child):
+    at = 0 if len(feature) else -1
+    while at >= 0:
+        at = int(child[at][0] if row[feature[at]] <= threshold[at] else child[at][1])
+    return -at - 1
+
+
+def answer(row, leaf_slot, centers, fences, weights, p, tree, by_tree, fenced):
+    """The slot that `assign` should give to a row measured from the origin."""
+    distances = np.array([distance(row, c, weights, p) for c in centers])
+    holds = distances <= fences
+    if by_tree:
+        return int(leaf_slot[leaf(row, *tree)]) if not fenced or holds.any() else -1
+    if holds.any():
+        return int(np.where(holds, distances, np.inf).argmin())
+    return -1 if fenced else int(distances.argmin())
+
+
+def direction(u, p):
+    """Steepest ascent of ||u||_p, of l_p length 1."""
+    g = np.abs(u) ** (p - 1) * np.sign(u)
+    return g / (np.abs(g) ** p).sum() ** (1 / p)

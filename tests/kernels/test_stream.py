@@ -1,0 +1,221 @@
+"""The per-event kernels against plain NumPy twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from streamclust.kernels import stream
+from tests.kernels import stream_references as plain
+
+VALUES = st.floats(-1e150, 1e150)
+P = st.sampled_from([1.0, 1.5, 2.0, 3.0, 8.0, 20.0])
+
+
+@st.composite
+def vectors(draw, n=2):
+    d = draw(st.integers(1, 9))
+    many = [draw(arrays(float, d, elements=VALUES)) for _ in range(n)]
+    weights = draw(arrays(float, d, elements=st.floats(0, 1e3)))
+    return (*many, weights)
+
+
+@given(vectors(), P)
+def test_distances_equal_the_plain_ones(ab, p):
+    a, b, weights = ab
+    expected = plain.distance(a, b, weights, p)
+    assert stream.distance(a, b, weights, p) == pytest.approx(expected, rel=1e-12)
+    assert stream.distance(b, a, weights, p) == stream.distance(a, b, weights, p)
+    assert stream.distance(a, a, weights, p) == 0.0
+
+
+def test_a_single_wild_feature_counts_ten_at_most():
+    zero, far = np.zeros(3), np.array([1e100, 1.0, 0.0])
+    assert stream.distance(zero, far, np.ones(3), 2.0) == pytest.approx(np.sqrt(101))
+
+
+@given(st.integers(0, 2**53 - 1), st.integers(0, 2**62))
+def test_uniform_numbers_depend_on_seed_and_tick_alone(seed, tick):
+    assert stream.uniform(seed, tick) == plain.uniform(seed, tick)
+    assert 0.0 < stream.uniform(seed, tick) < 1.0
+
+
+def test_uniform_numbers_are_uniform_and_uncorrelated():
+    from scipy.stats import kstest
+
+    draws = np.array([stream.uniform(5, t) for t in range(20_000)])
+    assert kstest(draws, "uniform").pvalue > 0.01
+    assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 0.02
+
+
+@given(vectors(), P, st.floats(0.001, 1.0))
+def test_a_step_descends_the_distance_and_is_no_longer_than_told(ab, p, share):
+    a, b, weights = ab[0] % 100.0, ab[1] % 100.0, np.minimum(ab[2], 0.01) + 0.001
+    dist = stream.distance(a, b, weights, p)
+    if dist == 0.0:
+        return
+    moved = b.copy()
+    stream.step(a, moved, weights, dist, share * dist, p)
+    assert stream.distance(b, moved, weights, p) <= share * dist * (1 + 1e-9) + 1e-12
+    assert stream.distance(a, moved, weights, p) <= dist * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 8.0])
+def test_a_small_step_follows_the_gradient(p):
+    rng = np.random.default_rng(0)
+    a, b, weights = rng.normal(size=5), rng.normal(size=5), rng.uniform(0.1, 1, 5)
+    dist, moved = stream.distance(a, b, weights, p), b.copy()
+    stream.step(a, moved, weights, dist, 1e-3 * dist, p)
+    expected = 1e-3 * dist * plain.direction((a - b) * weights, p)
+    assert (moved - b) * weights == pytest.approx(expected, rel=1e-6)
+
+
+def tree_of(rng, d, leaves):
+    """A random tree as the tables of `ThresholdTree.table`."""
+    m = leaves - 1
+    child = np.zeros((m, 2), dtype=np.int64)
+    open_ends, node, leaf = [(0, 0), (0, 1)] if m else [], 1, 0
+    while open_ends:
+        at = open_ends.pop(int(rng.integers(len(open_ends))))
+        if node < m:
+            child[at] = node
+            open_ends += [(node, 0), (node, 1)]
+            node += 1
+        else:
+            child[at] = -leaf - 1
+            leaf += 1
+    return rng.integers(0, d, m), rng.normal(size=m), child
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_assignments_equal_the_plain_ones(seed):
+    rng = np.random.default_rng(seed)
+    d, k = int(rng.integers(1, 6)), int(rng.integers(1, 8))
+    leaves = int(rng.integers(1, 12))
+    tree = tree_of(rng, d, leaves)
+    leaf_slot = rng.integers(0, k, leaves)
+    frame = np.array([rng.normal(size=d), rng.uniform(0, 2, d)])
+    centers, stats = rng.normal(size=(k + 2, d)), np.zeros((k + 2, stream.N_STATS))
+    stats[:, stream.FENCE] = rng.uniform(0.1, 2, k + 2)
+    counts, gauges = np.zeros(stream.N_COUNTS, dtype=np.int64), np.zeros(stream.N_GAUGES)
+    counts[stream.N_CENTERS] = k
+    p = gauges[stream.P] = float(rng.choice([1.0, 2.0, 3.0]))
+    for by_tree in (0, 1):
+        for fenced in (0, 1):
+            gauges[[stream.BY_TREE, stream.FENCED]] = by_tree, fenced
+            rows = np.hstack([rng.normal(size=(40, d)), np.ones((40, 2))])
+            expected = [
+                plain.answer(
+                    row - frame[0],
+                    leaf_slot,
+                    centers[:k],
+                    stats[:k, stream.FENCE],
+                    frame[1],
+                    p,
+                    tree,
+                    by_tree,
+                    fenced,
+                )
+                for row in rows[:, :d]
+            ]
+            found = np.zeros(40, dtype=np.int64)
+            view = (frame, *tree, leaf_slot, centers, stats, counts, gauges)
+            singles = [stream.assign(rows[i : i + 1].copy(), 0, *view) for i in range(40)]
+            assert stream.assign_rows(rows, found, *view) == 40
+            assert found.tolist() == expected == singles
+
+
+def blank(d, k=0, **settings):
+    """Arrays for `observe`: no centers, a window of 20."""
+    counts, gauges = np.zeros(stream.N_COUNTS, dtype=np.int64), np.zeros(stream.N_GAUGES)
+    counts[stream.NEXT_REFIT] = 10**9
+    gauges[[stream.STAMP, stream.P, stream.BY_EVENTS, stream.MIN_WEIGHT]] = -np.inf, 2.0, 1, 15
+    frame = np.array([np.zeros(d), np.ones(d)])
+    return (
+        frame,
+        np.zeros((16, d)),
+        np.zeros((16, d)),
+        np.zeros((16, stream.N_STATS)),
+        np.zeros((513, d + 1)),
+        np.zeros((20, d + 3)),
+        np.zeros(21, dtype=np.int64),
+        counts,
+        gauges,
+    )
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.0001e150])
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_bad_value_or_weight_stops_before_anything_changes(bad, at):
+    arrays_ = blank(2)
+    before = [a.copy() for a in arrays_]
+    rows = np.array([[0.0, 0.0, np.nan, 1.0]])
+    rows[0, at] = bad
+    assert stream.observe(rows, 0, *arrays_) == (0, stream.BAD_VALUE)
+    assert all(np.array_equal(a, b) for a, b in zip(arrays_, before, strict=True))
+
+
+def test_a_late_row_stops_before_anything_changes():
+    arrays_ = blank(1)
+    assert stream.observe(np.array([[0.0, 5.0, 1.0]]), 0, *arrays_) == (1, stream.DONE)
+    before = [a.copy() for a in arrays_]
+    assert stream.observe(np.array([[0.0, 4.0, 1.0]]), 0, *arrays_) == (0, stream.BAD_TIME)
+    assert all(np.array_equal(a, b) for a, b in zip(arrays_, before, strict=True))
+
+
+def test_blocks_and_single_rows_leave_the_same_bits():
+    rng = np.random.default_rng(0)
+    rows = np.hstack([rng.normal(size=(300, 3)), np.full((300, 1), np.nan), np.ones((300, 1))])
+    one, many = blank(3), blank(3)
+    for arrays_ in (one, many):
+        arrays_[-1][stream.REACH] = 3.0
+        arrays_[1][0] = rng.standard_normal(3) * 0
+        arrays_[3][0, [stream.FENCE, stream.SCALE, stream.GAP, stream.RATE]] = 2.5, 1.5, 1.0, 17.0
+        arrays_[-2][stream.N_CENTERS] = 1
+    for row in rows:
+        stream.observe(row[None].copy(), 0, *one)
+    at, block = 0, rows.copy()
+    while at < len(block):
+        at, why = stream.observe(block, at, *many)
+        at += why == stream.ALERT
+    assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 4.0])
+def test_a_center_converges_to_the_median_of_its_events(p):
+    rng = np.random.default_rng(1)
+    arrays_ = blank(2)
+    arrays_[-1][stream.P] = p
+    arrays_[1][0] = 1.0
+    arrays_[3][0, [stream.FENCE, stream.SCALE, stream.GAP, stream.RATE]] = 9.0, 1.0, 1.0, 17.0
+    arrays_[-2][stream.N_CENTERS] = 1
+    for row in rng.normal(size=(4000, 2)):
+        stream.observe(np.array([[*row, np.nan, 1.0]]), 0, *arrays_)
+    assert np.abs(arrays_[1][0]).max() < 0.2
+    assert arrays_[3][0, stream.SIZE] == 4000
+
+
+def test_a_dense_group_of_outliers_is_born_and_uniform_noise_is_not():
+    rng = np.random.default_rng(2)
+    group = rng.normal(size=(60, 2)) * 0.3 + 5.0
+    uniform = rng.uniform(-6, 6, (400, 2))
+    for points, expected in ((group, True), (uniform, False)):
+        arrays_ = blank(2)
+        arrays_[-1][stream.REACH] = 1.0
+        alerts = []
+        for point in points:
+            stream.observe(np.array([[*point, np.nan, 1.0]]), 0, *arrays_)
+            alerts.append(bool(arrays_[-2][stream.ALERTS] & stream.BORN))
+        assert any(alerts) is expected
+
+
+def test_a_steady_cluster_is_never_silent_and_a_stopped_one_is_after_fifty_gaps():
+    stats, gauges = np.zeros((1, stream.N_STATS)), np.zeros(stream.N_GAUGES)
+    stats[0, [stream.GAP, stream.RATE]] = 4.0, stream.RATE_LEVEL
+    gauges[stream.SILENCE] = 10.0
+    for now, expected in ((40, False), (200, False), (220, True)):
+        gauges[stream.NOW] = now
+        assert stream.silent(0, stats, gauges) is expected
