@@ -28,6 +28,8 @@ class Census:
         Median distance and fence, scaled.
     masses : array of shape (k,)
         Window weight of each cluster.
+    sizes : int array of shape (k,)
+        Window points of each cluster.
     """
 
     labels: IntArray
@@ -35,6 +37,7 @@ class Census:
     scales: FloatArray
     limits: FloatArray
     masses: FloatArray
+    sizes: IntArray
 
     @property
     def k(self) -> int:
@@ -98,7 +101,8 @@ def take_census(
         for c, m in enumerate(members)
     ]
     scales, limits = fences(distances, masses)
-    return Census(labels, positions, scales, limits, np.array([m.sum() for m in masses]))
+    sizes = np.array([len(m) for m in members], dtype=np.int64)
+    return Census(labels, positions, scales, limits, np.array([m.sum() for m in masses]), sizes)
 
 
 def boundary_ratio(distances: FloatArray, stats: FloatArray) -> float:

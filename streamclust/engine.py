@@ -45,7 +45,7 @@ from streamclust.windows import Reservoir
 WARM_UP = 40
 """Events before anything is clustered."""
 LONGEST = 20_000
-"""Events between two refits at the most."""
+"""Events between two refits at the most; below it the interval grows with the events so far."""
 MAX_RECORDS = 100_000
 """Records that one event may cause; more is an endless cascade."""
 STALE = 256
@@ -276,7 +276,7 @@ class Engine:
     def _on_refit(self, event: RefitDue) -> Iterable[Event]:
         """Cluster the window anew and let the tracker adopt what was found."""
         tick, now, tracker = event.tick, event.time, self.tracker
-        tracker.counts[stream.NEXT_REFIT] = tick + min(max(tick, WARM_UP), LONGEST)
+        tracker.counts[stream.NEXT_REFIT] = tick + self._interval(tick)
         if self.window.is_empty:
             return (RefitSkipped(tick=tick, time=now, reason="no events yet"),)
         points, renewed, old = self._prepare_window()
@@ -302,6 +302,7 @@ class Engine:
             else census.positions,
             census.scales,
             census.limits,
+            census.sizes,
             census.masses / mass.sum(),
             spared=matching.unseen,
         )
@@ -319,6 +320,15 @@ class Engine:
             noise_share=float(mass[census.labels < 0].sum() / mass.sum()),
         )
         return (*events, *lineage(matching, ids, census.masses, tick, now), done)
+
+    def _interval(self, tick: int) -> int:
+        """Return the events until the next refit on schedule.
+
+        A half of those so far while the window fills, then as many again: intervals grow by a
+        factor, so the schedule depends on nothing but the window.
+        """
+        grown = tick if self.window.is_full else tick // 2
+        return min(max(grown, WARM_UP // 2), LONGEST)
 
     def _prepare_window(self) -> tuple[FloatArray, bool, IntArray]:
         """Renew origin, medians and scale; return points, whether the scale is new, old owners."""

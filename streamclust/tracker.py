@@ -169,6 +169,7 @@ class CenterTracker:
         positions: FloatArray,
         scales: FloatArray,
         limits: FloatArray,
+        sizes: IntArray,
         shares: FloatArray,
         spared: Sequence[int] = (),
     ) -> tuple[Event, ...]:
@@ -181,6 +182,8 @@ class CenterTracker:
         positions : array of shape (len(ids), n_features)
         scales, limits : arrays of shape (len(ids),)
             Median distance and fence, scaled.
+        sizes : int array of shape (len(ids),)
+            Window points of each cluster: the events of a new one that are known.
         shares : array of shape (len(ids),)
             Share of all events that each cluster gets, as the window shows it.
         spared : sequence of int
@@ -199,7 +202,9 @@ class CenterTracker:
                     events.append(self._move(slot))
             else:
                 gap = float(self.gauges[stream.MEAN_GAP] / shares[at])
-                slot = self._open(center, positions[at], 0.0, gap)
+                mass = float(self.gauges[stream.MASS] * shares[at])
+                slot = self._open(center, positions[at], mass, gap)
+                self.stats[slot, stream.SIZE] = sizes[at]
                 events.append(self._inserted(slot))
             self.stats[slot, [stream.SCALE, stream.FENCE]] = scales[at], limits[at]
         self.counts[stream.N_MICRO] = 0

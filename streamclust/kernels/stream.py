@@ -20,8 +20,8 @@ N_COUNTS = 8
 NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILENCE, MIN_WEIGHT = (
     range(12)
 )
-BY_TREE, FENCED, MEAN_GAP, LAST_OUTLIER = range(12, 16)
-N_GAUGES = 16
+BY_TREE, FENCED, MEAN_GAP, LAST_OUTLIER, MASS = range(12, 17)
+N_GAUGES = 17
 # Columns of `stats`, one row per center.
 FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE = range(8)
 N_STATS = 8
@@ -312,6 +312,7 @@ def observe(
         counts[TICK] += 1
         counts[ALERTS] = 0
         tick, now, k = counts[TICK], gauges[NOW], counts[N_CENTERS]
+        gauges[MASS] = gauges[MASS] * np.exp(-gauges[DECAY] * (now - before)) + row[d + 1]
         if tick > 1:
             share = max(1.0 / (tick - 1), SHARE_STEP)
             gauges[MEAN_GAP] += share * (now - before - gauges[MEAN_GAP])

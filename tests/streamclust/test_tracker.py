@@ -37,7 +37,12 @@ def adopt(made, positions, ids=None):
     k = len(positions)
     ids = [made.new_id() for _ in range(k)] if ids is None else ids
     return made.adopt(
-        ids, np.array(positions, dtype=float), np.full(k, 1.2), np.full(k, 3.5), np.full(k, 1 / k)
+        ids,
+        np.array(positions, dtype=float),
+        np.full(k, 1.2),
+        np.full(k, 3.5),
+        np.full(k, 7),
+        np.full(k, 1 / k),
     )
 
 
