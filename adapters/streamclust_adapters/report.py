@@ -139,7 +139,7 @@ def rule_text(rule: Rule, most: int | None = None) -> str:
     boxes = sorted(rule.boxes, key=lambda box: box.n_bounds)
     told = [_box_text(box) for box in boxes[:most]]
     if len(boxes) > len(told):
-        told.append(f"... {len(boxes) - len(told)} narrower boxes")
+        told.append(f"... {len(boxes) - len(told)} more, narrower")
     return "\nor ".join(told) or "always"
 
 

@@ -32,7 +32,7 @@ def test_a_rule_is_read_simplest_box_first():
         "or 0.1 < load <= 0.25 and temp <= 60.123\n"
         "or 0.1 < load <= 0.2 and 1 < temp <= 2"
     )
-    assert rule_text(rule, 1) == "temp > 100\nor ... 2 narrower boxes"
+    assert rule_text(rule, 1) == "temp > 100\nor ... 2 more, narrower"
     assert rule_text(Rule(0, (Box({}),), rule.fence)) == "always"
 
 
