@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SHOWN_CLUSTERS = 30
 """Rows of the table at the end of a run; ``inspect`` shows all."""
 
+SHOWN_BOXES = 2
+"""Boxes of a rule in that table."""
+
 WIDTH = 100
 """Columns of a table where there is no terminal to measure."""
 
@@ -126,14 +129,18 @@ def _table(clusters: Mapping[int, Cluster], most: int | None) -> Table:
             f"{cluster.weight / total:.1%}",
             f"{cluster.born:,}",
             f"{cluster.rule.fence.limit:.3g}",
-            Text(rule_text(cluster.rule)),
+            Text(rule_text(cluster.rule, None if most is None else SHOWN_BOXES)),
         )
     return table
 
 
-def rule_text(rule: Rule) -> str:
-    """A rule as a reader writes it, its thresholds rounded to five digits."""
-    return "\nor ".join(_box_text(box) for box in rule.boxes) or "always"
+def rule_text(rule: Rule, most: int | None = None) -> str:
+    """A rule as a reader writes it, the simplest boxes first, at most `most` of them."""
+    boxes = sorted(rule.boxes, key=lambda box: box.n_bounds)
+    told = [_box_text(box) for box in boxes[:most]]
+    if len(boxes) > len(told):
+        told.append(f"... {len(boxes) - len(told)} more, narrower")
+    return "\nor ".join(told) or "always"
 
 
 def _box_text(box: Box) -> str:
