@@ -27,7 +27,7 @@ from streamclust.results import (
 )
 
 AnyChange = TypeVar("AnyChange", bound=Change)
-Point = Mapping[FeatureName, Any]
+Point = Mapping[Any, Any]
 _ABSENT = math.nan
 
 

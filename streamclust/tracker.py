@@ -302,7 +302,8 @@ class CenterTracker:
         self.centers[slot] = self.placed[slot] = position
         s = self.stats[slot]
         s[stream.WEIGHT] = s[stream.SIZE] = s[stream.STEPS] = mass
-        s[stream.GAP], s[stream.LAST], s[stream.RATE] = gap, self.now, stream.RATE_LEVEL
+        s[stream.GAP], s[stream.RATE] = gap, stream.RATE_LEVEL
+        s[stream.LAST] = s[stream.STEADY] = self.now
         return slot
 
     def _inserted(self, slot: int) -> CenterInserted:

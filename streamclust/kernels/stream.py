@@ -23,8 +23,8 @@ NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILEN
 BY_TREE, FENCED, MEAN_GAP, LAST_OUTLIER, MASS = range(12, 17)
 N_GAUGES = 17
 # Columns of `stats`, one row per center.
-FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE = range(8)
-N_STATS = 8
+FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE, STEADY = range(9)
+N_STATS = 9
 
 # Bits of counts[ALERTS].
 MOVED, BORN, DIED, REFIT = 1, 2, 4, 8
@@ -40,7 +40,8 @@ MOVE_CHECK = 16  # arrivals of a center between two looks at how far it moved
 MOVE_SHARE = 0.3  # of its cluster's scale, before the tree is told
 RATE_GAPS = 12.0  # the fast weight of a cluster halves in this many of its mean gaps
 RATE_LEVEL = RATE_GAPS / np.log(2.0)  # the fast weight of a steady cluster
-RATE_DEAD = 0.05 * RATE_LEVEL
+RATE_DEAD = 0.1 * RATE_LEVEL
+GAP_LIMIT = 10.0  # a silence must not lengthen the mean gap that it is measured by
 SHARE_STEP = 1.0 / 256.0
 SHIFTS = 3
 FADED = 0.05  # weight below which a micro-center is dropped
@@ -261,6 +262,9 @@ def arrive(
     s[WEIGHT] = s[WEIGHT] * np.exp(-gauges[DECAY] * gap) + weight
     if s[GAP] > 0.0:
         s[RATE] = s[RATE] * 2.0 ** (-gap / (RATE_GAPS * s[GAP])) + 1.0
+        gap = min(gap, GAP_LIMIT * s[GAP])
+    if s[RATE] >= 0.5 * RATE_LEVEL:
+        s[STEADY] = now
     s[SIZE] += 1.0
     s[STEPS] += 1.0
     share = max(1.0 / (s[STEPS] + 1.0), STEP_FLOOR)
@@ -348,14 +352,15 @@ def observe(
 
 @kernel
 def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
-    """Whether a cluster's fast weight has fallen to a twentieth of its steady level.
+    """Whether a cluster's fast weight has fallen to a tenth of its steady level.
 
-    At a steady rate that is a silence of about 52 mean gaps; at least gauges[SILENCE] of time.
+    After a steady rate that is a silence of about 40 mean gaps, and stray noise within the fence
+    does not end it; it is at least gauges[SILENCE] of time since the rate was last steady.
     """
-    gap = gauges[NOW] - stats[slot, LAST]
-    if gap < gauges[SILENCE] or stats[slot, GAP] <= 0.0:
+    s = stats[slot]
+    if gauges[NOW] - s[STEADY] < gauges[SILENCE] or s[GAP] <= 0.0:
         return False
-    return bool(stats[slot, RATE] * 2.0 ** (-gap / (RATE_GAPS * stats[slot, GAP])) < RATE_DEAD)
+    return bool(s[RATE] * 2.0 ** (-(gauges[NOW] - s[LAST]) / (RATE_GAPS * s[GAP])) < RATE_DEAD)
 
 
 @kernel

@@ -212,10 +212,10 @@ def test_a_dense_group_of_outliers_is_born_and_uniform_noise_is_not():
         assert any(alerts) is expected
 
 
-def test_a_steady_cluster_is_never_silent_and_a_stopped_one_is_after_fifty_gaps():
+def test_a_steady_cluster_is_never_silent_and_a_stopped_one_is_after_forty_gaps():
     stats, gauges = np.zeros((1, stream.N_STATS)), np.zeros(stream.N_GAUGES)
     stats[0, [stream.GAP, stream.RATE]] = 4.0, stream.RATE_LEVEL
     gauges[stream.SILENCE] = 10.0
-    for now, expected in ((40, False), (200, False), (220, True)):
+    for now, expected in ((40, False), (150, False), (170, True)):
         gauges[stream.NOW] = now
         assert stream.silent(0, stats, gauges) is expected

@@ -121,7 +121,7 @@ def test_the_golden_file_of_every_format_is_read():
     model = StreamClusterer.load(GOLDEN)
     assert model.source == {"file": "drifting", "event": 700}
     assert model.tick_count == 700
-    stream = drifting(1000, 5)
+    stream = drifting(3000, 5)[:1000]
     answers = [model.predict_one(x) for x in stream[700:800]]
     assert set(answers) <= {*model.clusters, -1}
     assert len(model.clusters) == 3
