@@ -171,8 +171,7 @@ class StreamClusterer(base.Clusterer):
 
     # ------------------------------------------------------------ learning
 
-    # river types a point as dict[Hashable, Any]; any mapping of names to numbers is accepted here.
-    def learn_one(self, x: Point, *, t: Any = None, w: float = 1.0) -> None:  # type: ignore[override]
+    def learn_one(self, x: Point, *, t: Any = None, w: float = 1.0) -> None:
         """Learn one event.
 
         Parameters
@@ -221,7 +220,7 @@ class StreamClusterer(base.Clusterer):
 
     # ------------------------------------------------------------ answers
 
-    def predict_one(self, x: Point) -> int:  # type: ignore[override]
+    def predict_one(self, x: Point) -> int:
         """Return the id of the cluster of an event: -1 for noise, and while nothing is known."""
         return self._engine.answers.predict(x)
 
