@@ -54,7 +54,7 @@ def centers_of(points, k, p, seed):
     return centers
 
 
-def imm(points, own, centers, members=None):
+def imm(points, own, centers):
     """IMM's leaf of every point: rows of `centers`. `own` is the center of each point."""
     answer = np.empty(len(points), dtype=np.int64)
 
@@ -169,7 +169,7 @@ def theorem(k, p):
     return p * math.log(k) ** (1 + 1 / p - 1 / p**2) * math.log(math.log(k))
 
 
-def approximation(p, k, seed, d=8, per_center=20):
+def approximation(p, k, seed, d=8, per_center=5):
     """Cost ratio of the paper's measure, one draw, on clusters around random centers."""
     rng = np.random.default_rng([seed, k])
     centers = rng.normal(size=(k, d))
@@ -231,7 +231,7 @@ def main():
     start = time.process_time()
     price_table(2 if options.quick else 8)
     ks = [16, 64, 256] if options.quick else [16, 32, 64, 128, 256, 512, 1024]
-    curves = approximation_table(ks, 3 if options.quick else 20)
+    curves = approximation_table(ks, 3 if options.quick else 12)
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
         plot(options.plot, ks, curves)

@@ -255,7 +255,7 @@ def earliest(
             continue
         side = 1 if x[i] > anchor[i] else 0
         stream = mixed(mixed(key + GOLDEN) ^ feature_keys[i])
-        top = tops[i]
+        top = int(tops[i])
         # Bands wholly below the mass bound the search in the band that holds it.
         band = top - 1
         rate = rates[i]
@@ -364,7 +364,7 @@ def first_arrivals(
                     ends[i],
                 )
                 tops[i] = (math.frexp(reach[i])[1] - 1) >> 2
-                rates[i] = 15.0 * math.ldexp(1.0, 4 * tops[i] - 4)
+                rates[i] = 15.0 * math.ldexp(1.0, int(4 * tops[i] - 4))
                 if reach[i] > reach[heaviest]:
                     heaviest = i
         for j in range(keys.size):

@@ -126,7 +126,7 @@ def test_only_arrivals_before_the_bound_count():
 def test_a_center_is_cut_by_the_comparison_however_near_it_lies(anchor, x, p):
     scale = math.ldexp(1.0, math.frexp(abs(x - anchor))[1])
     times, places, thresholds = clocks(
-        np.arange(50), [anchor], [[x]], p=p, scale=scale, lowest=-math.ceil(10 * max(1, p / 2))
+        np.arange(10), [anchor], [[x]], p=p, scale=scale, lowest=-math.ceil(10 * max(1, p / 2))
     )
     assert np.isfinite(times).all()
     for threshold in thresholds[:, 0]:
