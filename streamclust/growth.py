@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamclust.kernels.cuts import first_arrivals
-from streamclust.kernels.mistakes import calmest_cells, cell_knots, landings
-from streamclust.nodes import MASK, Arrival, KeyArray, Measure, Node, Part, Record, ids_under
+from streamclust.kernels.cuts import KeyArray, first_arrivals
+from streamclust.kernels.mistakes import best_draw, calmest_cells, cell_knots, landings
+from streamclust.nodes import MASK, Arrival, Measure, Node, Part, Record, ids_under
 from streamclust.results import FloatArray, IntArray
 
+GOLDEN = 0x9E3779B97F4A7C15
 SHARPNESS = 10.0
 """A cell's mass shrinks by ``exp(-SHARPNESS * excess mistakes / points per center)`` ..."""
 LEAST_FACTOR = 1e-4
@@ -37,7 +38,7 @@ def mixed_key(*words: int) -> int:
     """Hash integers into 64 bits (SplitMix64 chained)."""
     z = 0
     for word in words:
-        z = (z + 0x9E3779B97F4A7C15) & MASK ^ (word & MASK)
+        z = (z + GOLDEN) & MASK ^ (word & MASK)
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
         z ^= z >> 31
@@ -72,21 +73,6 @@ class Draws:
         feature, side, band, index = self.places[draw, center].tolist()
         threshold = float(self.thresholds[draw, center])
         return Arrival(time, int(keys[feature]), side, band, index, feature, threshold)
-
-    def spine(self, keys: KeyArray, draw: int, stop: float) -> tuple[IntArray, IntArray]:
-        """One center for each distinct arrival up to `stop` in order; every center's position.
-
-        A center that no arrival reaches has the length of the spine as its position.
-        """
-        cut = np.flatnonzero(self.times[draw] <= min(stop, np.finfo(np.float64).max))
-        times, places = self.times[draw, cut], self.places[draw, cut]
-        order = np.lexsort((places[:, 3], places[:, 2], places[:, 1], keys[places[:, 0]], times))
-        times, places = times[order], places[order]
-        new = np.ones(cut.size, dtype=np.bool_)
-        new[1:] = (times[1:] != times[:-1]) | (places[1:] != places[:-1]).any(axis=1)
-        part_of = np.full(self.times.shape[1], np.count_nonzero(new), dtype=np.int64)
-        part_of[cut[order]] = np.cumsum(new) - 1
-        return cut[order][new], part_of
 
 
 def draw(
@@ -124,11 +110,9 @@ def draw(
 class Candidate(NamedTuple):
     """A spine on trial: where it puts centers and window points, and how many points it misleads.
 
-    `part_of` and `landing` are positions in the spine, its length being the main part. `source` is
-    the draw that made it, or -1 for the incumbent.
+    `part_of` and `landing` are positions in the spine, its length being the main part.
     """
 
-    source: int
     part_of: IntArray
     landing: IntArray
     mistakes: int
@@ -221,23 +205,25 @@ class Ground:
     ) -> tuple[Record, list[Arrival], Candidate]:
         measure = self.measure(members, rows)
         n = self.n_draws if self.tabulated and rows.size else 1
-        keys = [mixed_key(base, 3, generation, j) for j in range(n)]
+        first_key = mixed_key(base, 3, generation)
+        keys = [(first_key + j * GOLDEN) & MASK for j in range(n)]
         draws = draw(measure, self.p, self.feature_keys, keys, self.centers[members])
-        best: Candidate | None = None
-        for j in range(n):
-            heads, part_of = draws.spine(self.feature_keys, j, half_time(draws.times[j]))
-            places, thresholds = draws.places[j, heads], draws.thresholds[j, heads]
-            candidate = self._judged(
-                j, places[:, 0], places[:, 1], thresholds, part_of, members, rows
-            )
-            if best is None or candidate.mistakes < best.mistakes:
-                best = candidate
-        assert best is not None
-        j = best.source
-        stop = half_time(draws.times[j])
-        heads, _ = draws.spine(self.feature_keys, j, stop)
-        arrivals = [draws.arrival(self.feature_keys, j, c) for c in heads.tolist()]
-        record = Record(base, keys[j], generation, measure, stop)
+        heads, part_of = np.empty((2, members.size), dtype=np.int64)
+        landing = np.empty(rows.size, dtype=np.int64)
+        j, n_cuts, mistakes = best_draw(
+            draws.times,
+            draws.places,
+            draws.thresholds,
+            self.feature_keys,
+            self.points[rows],
+            np.searchsorted(members, self.owners[rows]),
+            heads,
+            part_of,
+            landing,
+        )
+        arrivals = [draws.arrival(self.feature_keys, j, c) for c in heads[:n_cuts].tolist()]
+        record = Record(base, keys[j], generation, measure, half_time(draws.times[j]))
+        best = Candidate(part_of, landing, mistakes)
         return record, [a for a in arrivals if a is not None], best
 
     def _standing(self, node: Node, members: IntArray, rows: IntArray) -> Candidate | None:
@@ -248,39 +234,17 @@ class Ground:
         largest = int(np.bincount(part_of).max())
         if largest == members.size or largest > max(8, MOST_OF_PART * members.size):
             return None
-        return self._judged(
-            -1,
-            np.array([a.feature for a in node.spine], dtype=np.int64),
-            np.array([a.side for a in node.spine], dtype=np.int64),
-            np.array([a.threshold for a in node.spine], dtype=np.float64),
-            part_of,
-            members,
-            rows,
-        )
-
-    def _judged(
-        self,
-        source: int,
-        features: IntArray,
-        sides: IntArray,
-        thresholds: FloatArray,
-        part_of: IntArray,
-        members: IntArray,
-        rows: IntArray,
-    ) -> Candidate:
-        """Send the window down a spine and count the points that it parts from their centers."""
-        # Without a main part the latest cut is not tested: its part takes all that is left.
-        tested = features.size if (part_of == features.size).any() else features.size - 1
+        cuts = [arrival for arrival, _ in node.cuts()[0]]
         landing = np.empty(rows.size, dtype=np.int64)
         landings(
             self.points[rows],
-            np.ascontiguousarray(features[:tested]),
-            np.ascontiguousarray(sides[:tested]),
-            thresholds[:tested],
+            np.array([a.feature for a in cuts], dtype=np.int64),
+            np.array([a.side for a in cuts], dtype=np.int64),
+            np.array([a.threshold for a in cuts], dtype=np.float64),
             landing,
         )
         own = part_of[np.searchsorted(members, self.owners[rows])]
-        return Candidate(source, part_of, landing, int((landing != own).sum()))
+        return Candidate(part_of, landing, int((landing != own).sum()))
 
     def measure(self, members: IntArray, rows: IntArray) -> Measure:
         """The cut measure of a part: anchor, scale and, where the window allows, tables."""
@@ -321,9 +285,11 @@ class Ground:
         counts = np.empty((features.size, 2), dtype=np.int64)
         edges = np.empty((features.size, 2, n_cells + 3))
         cuts, mistakes = np.empty(shape), np.zeros(shape, dtype=np.int64)
+        x = self.points[rows][:, features].T
+        own = self.centers[self.owners[rows]][:, features].T
         calmest_cells(
-            self.points[rows],
-            np.searchsorted(members, self.owners[rows]),
+            np.sort(np.minimum(x, own), axis=1),
+            np.sort(np.maximum(x, own), axis=1),
             centers,
             plain.anchor,
             features,

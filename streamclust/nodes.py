@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
 from streamclust.results import FloatArray, IntArray
-
-KeyArray: TypeAlias = NDArray[np.uint64]
 
 MASK = (1 << 64) - 1
 

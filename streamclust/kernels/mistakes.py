@@ -7,10 +7,15 @@ coordinates makes, and lets all arrivals in between take that threshold.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
 from streamclust.results import FloatArray, IntArray
+
+KeyArray: TypeAlias = NDArray[np.uint64]
 
 LOOSE = 5e-7  # share of a cell's mass on each side of its threshold that stays continuous
 
@@ -64,8 +69,8 @@ def side_cells(n_gaps: int, n_all: int, n_cells: int) -> int:
 
 @kernel
 def calmest_cells(
-    points: FloatArray,
-    owners: IntArray,
+    lows: FloatArray,
+    highs: FloatArray,
     centers: FloatArray,
     anchor: FloatArray,
     features: IntArray,
@@ -79,9 +84,9 @@ def calmest_cells(
 
     Parameters
     ----------
-    points : float array of shape (n, >= d)
-    owners : int array of shape (n,)
-        Row of `centers` that each point belongs to.
+    lows, highs : float arrays of shape (m, n)
+        For each tabulated feature the lesser and the greater of every point's and its own center's
+        coordinates, each sorted.
     centers : float array of shape (k, >= d)
     anchor : float array of shape (d,)
         Coordinate-wise lower median of the centers.
@@ -92,19 +97,13 @@ def calmest_cells(
     edges : float array of shape (m, 2, n_cells + 3), written
     cuts, mistakes : arrays of shape (m, 2, n_cells + 2), written
     """
-    n, k = points.shape[0], centers.shape[0]
-    lows, highs = np.empty(n), np.empty(n)
     for t in range(features.size):
         i = features[t]
         places = np.unique(centers[:, i])
-        for r in range(n):
-            x, c = points[r, i], centers[owners[r], i]
-            lows[r], highs[r] = min(x, c), max(x, c)
-        low_order, high_order = np.sort(lows), np.sort(highs)
         middle = np.searchsorted(places, anchor[i])
         for side in range(2):
             gaps = places.size - 1 - middle if side == 1 else middle
-            cells = side_cells(gaps, min(places.size, k) - 1, n_cells)
+            cells = side_cells(gaps, places.size - 1, n_cells)
             counts[t, side] = cells
             edges[t, side, 0] = anchor[i]
             for j in range(cells):
@@ -112,9 +111,7 @@ def calmest_cells(
                 outer = places[middle + step] if side == 1 else places[middle - step]
                 inner = edges[t, side, j]
                 edges[t, side, j + 1] = outer
-                cut, fewest = calmest_cut(
-                    low_order, high_order, min(inner, outer), max(inner, outer)
-                )
+                cut, fewest = calmest_cut(lows[t], highs[t], min(inner, outer), max(inner, outer))
                 cuts[t, side, j] = cut
                 mistakes[t, side, j] = fewest
 
@@ -170,6 +167,17 @@ def cell_knots(
 
 
 @kernel
+def landing_of(
+    x: FloatArray, features: IntArray, sides: IntArray, thresholds: FloatArray, n_cuts: int
+) -> int:
+    """Which of a spine's first `n_cuts` cuts parts `x` from the anchor first, or `n_cuts`."""
+    for j in range(n_cuts):
+        if (x[features[j]] > thresholds[j]) == (sides[j] == 1):
+            return j
+    return n_cuts
+
+
+@kernel
 def landings(
     points: FloatArray,
     features: IntArray,
@@ -187,9 +195,97 @@ def landings(
         Index of the cut, or m for the main part.
     """
     for r in range(points.shape[0]):
-        out[r] = features.size
-        for j in range(features.size):
-            above = points[r, features[j]] > thresholds[j]
-            if above == (sides[j] == 1):
-                out[r] = j
+        out[r] = landing_of(points[r], features, sides, thresholds, features.size)
+
+
+@kernel
+def arrival_order(times: FloatArray, places: IntArray, feature_keys: KeyArray) -> IntArray:
+    """Centers by earliest arrival: time, then feature key, side, band and index.
+
+    Equal times of different arrivals are next to impossible, but the order of the features must
+    not decide even then.
+    """
+    order = np.argsort(times, kind="mergesort")
+    for start in range(1, order.size):
+        j = start
+        while j > 0 and times[order[j]] == times[order[j - 1]] < np.inf:
+            a, b = places[order[j - 1]], places[order[j]]
+            later = feature_keys[a[0]] > feature_keys[b[0]]
+            if feature_keys[a[0]] == feature_keys[b[0]]:
+                later = (a[1] * 2**20 + a[2]) * 2**20 + a[3] > (b[1] * 2**20 + b[2]) * 2**20 + b[3]
+            if not later:
                 break
+            order[j - 1], order[j] = order[j], order[j - 1]
+            j -= 1
+    return order
+
+
+@kernel
+def best_draw(
+    times: FloatArray,
+    places: IntArray,
+    thresholds: FloatArray,
+    feature_keys: KeyArray,
+    points: FloatArray,
+    owners: IntArray,
+    heads: IntArray,
+    part_of: IntArray,
+    landing: IntArray,
+) -> tuple[int, int, int]:
+    """The draw whose spine parts the fewest points from their own centers; ties go to the first.
+
+    A spine ends with the arrival that leaves at most half of the centers in the main part.
+
+    Parameters
+    ----------
+    times, places, thresholds
+        As `streamclust.kernels.cuts.first_arrivals` wrote them for (draws, k).
+    feature_keys : uint64 array of shape (d,)
+    points : float array of shape (n, d)
+    owners : int array of shape (n,)
+        The center that each point belongs to.
+    heads : int array of shape (k,), written
+        For each cut of the best spine a center that it cuts.
+    part_of : int array of shape (k,), written
+        Each center's cut, by position, or the number of cuts.
+    landing : int array of shape (n,), written
+        Each point's, likewise.
+
+    Returns
+    -------
+    draw, n_cuts, mistakes : int
+    """
+    k, n = times.shape[1], points.shape[0]
+    best, best_cuts, fewest = -1, 0, 0
+    own_heads, own_parts = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
+    own_landing = np.empty(n, dtype=np.int64)
+    features, sides = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
+    cuts = np.empty(k)
+    for j in range(times.shape[0]):
+        order = arrival_order(times[j], places[j], feature_keys)
+        stop = times[j, order[k - k // 2 - 1]]
+        n_cuts = 0
+        for at in range(k):
+            c = order[at]
+            if times[j, c] > stop or times[j, c] == np.inf:
+                own_parts[c] = -1
+                continue
+            if at == 0 or not np.array_equal(places[j, c], places[j, order[at - 1]]):
+                own_heads[n_cuts] = c
+                features[n_cuts], sides[n_cuts] = places[j, c, 0], places[j, c, 1]
+                cuts[n_cuts] = thresholds[j, c]
+                n_cuts += 1
+            own_parts[c] = n_cuts - 1
+        for c in range(k):
+            if own_parts[c] < 0:
+                own_parts[c] = n_cuts
+        mistakes = 0
+        for r in range(n):
+            own_landing[r] = landing_of(points[r], features, sides, cuts, n_cuts)
+            mistakes += own_landing[r] != own_parts[owners[r]]
+            if best >= 0 and mistakes >= fewest:
+                break
+        if best < 0 or mistakes < fewest:
+            best, best_cuts, fewest = j, n_cuts, mistakes
+            heads[:], part_of[:], landing[:] = own_heads, own_parts, own_landing
+    return best, best_cuts, fewest

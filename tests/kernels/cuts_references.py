@@ -26,7 +26,11 @@ def arrivals(key, feature_key, side, lowest_band, highest_band, horizon):
         time, index = 0.0, 0
         while True:
             counter = ((band + 1024) * 2 + side) * 8192 + 2 * index
-            time += -math.log1p(-unit(stream + counter * golden)) / (15 * edge)
+            chance = unit(stream + counter * golden)
+            if index == 0:
+                group = mixed(stream + (2**32 + (band // 4 + 256) * 2 + side) * golden)
+                chance = (group // 65536 ** (band % 4) % 65536 + chance) / 65536
+            time += -math.log1p(-chance) / (15 * edge)
             if time > horizon:
                 break
             mark = edge * (1 + 15 * unit(stream + (counter + 1) * golden))

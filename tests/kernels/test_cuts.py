@@ -126,7 +126,7 @@ def test_only_arrivals_before_the_bound_count():
 def test_a_center_is_cut_by_the_comparison_however_near_it_lies(anchor, x, p):
     scale = math.ldexp(1.0, math.frexp(abs(x - anchor))[1])
     times, places, thresholds = clocks(
-        np.arange(50), [anchor], [[x]], p=p, scale=scale, lowest=-math.ceil(10 * max(1, p / 2))
+        np.arange(10), [anchor], [[x]], p=p, scale=scale, lowest=-math.ceil(10 * max(1, p / 2))
     )
     assert np.isfinite(times).all()
     for threshold in thresholds[:, 0]:
@@ -143,7 +143,7 @@ TABLE_MASSES = np.array([0.0, 0.1, 0.8, 0.9, 0.95, 1.5, 1.6])
 def test_no_mark_beyond_a_centers_mass_cuts_it(side, offset):
     rng = np.random.default_rng(3)
     knots = offset + (TABLE_KNOTS if side else -TABLE_KNOTS)
-    for table in ((knots, TABLE_MASSES), (NOTHING, NOTHING)):
+    for table in ((knots, TABLE_MASSES, 0, 7), (NOTHING, NOTHING, 0, 0)):
         places = offset + (1 if side else -1) * np.concatenate(
             [rng.uniform(1e-6, 8, 40), [1, 3, 4]]
         )
@@ -161,8 +161,8 @@ def test_no_mark_beyond_a_centers_mass_cuts_it(side, offset):
 
 def test_thresholds_grow_outward_with_the_mark():
     marks = np.linspace(1e-9, 4.0, 400)
-    up = [threshold_of(z, 0.0, 1, 1.0, 2.0, 2.0, TABLE_KNOTS, TABLE_MASSES) for z in marks]
-    down = [threshold_of(z, 0.0, 0, 1.0, 2.0, 2.0, -TABLE_KNOTS, TABLE_MASSES) for z in marks]
+    up = [threshold_of(z, 0.0, 1, 1.0, 2.0, 2.0, TABLE_KNOTS, TABLE_MASSES, 0, 7) for z in marks]
+    down = [threshold_of(z, 0.0, 0, 1.0, 2.0, 2.0, -TABLE_KNOTS, TABLE_MASSES, 0, 7) for z in marks]
     assert (np.diff(up) >= 0).all()
     assert (np.diff(down) <= 1e-15).all()
     assert up[-1] > 4.0

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.mistakes import calmest_cells, calmest_cut, cell_knots, landings
+from streamclust.kernels.mistakes import (
+    arrival_order,
+    best_draw,
+    calmest_cells,
+    calmest_cut,
+    cell_knots,
+    landings,
+)
 from streamclust.kernels.routing import assignment_costs, leaf_of, leaves_of
 from tests.kernels.mistakes_references import distances, fewest_mistakes, landing, mistakes_at
 
@@ -35,7 +42,9 @@ def cells(points, owners, centers, n_cells, p=2.0):
     shape = (features.size, 2, n_cells + 2)
     counts, edges = np.empty(shape[:2], dtype=np.int64), np.empty((*shape[:2], n_cells + 3))
     cuts, mistakes = np.empty(shape), np.zeros(shape, dtype=np.int64)
-    calmest_cells(points, owners, centers, anchor, features, n_cells, counts, edges, cuts, mistakes)
+    own = centers[owners]
+    lows, highs = np.sort(np.minimum(points, own).T), np.sort(np.maximum(points, own).T)
+    calmest_cells(lows, highs, centers, anchor, features, n_cells, counts, edges, cuts, mistakes)
     starts = np.empty(2 * features.size + 1, dtype=np.int64)
     knots, masses = np.empty((2, int((1 + 3 * counts).sum())))
     cell_knots(
@@ -92,6 +101,50 @@ def test_landings_follow_the_first_cut_that_parts():
     out = np.empty(200, dtype=np.int64)
     landings(points, features, sides, thresholds, out)
     assert out.tolist() == [landing(x, features, sides, thresholds) for x in points]
+
+
+def test_the_best_draw_makes_the_fewest_mistakes():
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        k, n, d, n_draws = int(rng.integers(2, 12)), int(rng.integers(0, 60)), 3, 5
+        points, owners = np.round(rng.normal(size=(n, d)), 1), rng.integers(0, k, size=n)
+        which = rng.integers(0, 6, size=(n_draws, k))  # six arrivals, the last at infinity
+        times = np.array([0.1, 0.2, 0.3, 0.4, 0.5, np.inf])[which]
+        places = np.zeros((n_draws, k, 4), dtype=np.int64)
+        places[..., 0], places[..., 1], places[..., 3] = which % d, which % 2, which
+        thresholds = (which - 2.5) / 2
+        heads, part_of = np.empty((2, k), dtype=np.int64)
+        landing = np.empty(n, dtype=np.int64)
+        keys = np.array([5, 3, 9], dtype=np.uint64)
+        got = best_draw(times, places, thresholds, keys, points, owners, heads, part_of, landing)
+        trials = []
+        for j in range(n_draws):
+            stop = np.sort(times[j])[k - k // 2 - 1]
+            spine = sorted({a for a in which[j].tolist() if a < 5})
+            spine = [a for a in spine if (a + 1) / 10 <= stop + 1e-12]
+            parts = [spine.index(a) if a in spine else len(spine) for a in which[j].tolist()]
+            cuts = [(a % d, a % 2, (a - 2.5) / 2) for a in spine]
+            landed = [landing_by(x, cuts) for x in points]
+            wrong = sum(
+                at != parts[owner] for at, owner in zip(landed, owners.tolist(), strict=True)
+            )
+            trials.append((wrong, j, len(spine), parts, landed, spine))
+        wrong, j, n_cuts, parts, landed, spine = min(trials, key=lambda t: t[:2])
+        assert got == (j, n_cuts, wrong)
+        assert part_of.tolist() == parts
+        assert landing.tolist() == landed
+        assert which[j, heads[:n_cuts]].tolist() == spine
+
+
+def landing_by(x, cuts):
+    return landing(x, *(zip(*cuts, strict=True) if cuts else ((), (), ())))
+
+
+def test_equal_times_are_ordered_by_the_features_keys():
+    times = np.array([0.5, 0.5, 0.1, 0.5, np.inf])
+    places = np.array([[0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [1, 0, -1, 0], [0, 0, 0, 0]])
+    keys = np.array([9, 4], dtype=np.uint64)
+    assert arrival_order(times, places, keys).tolist() == [2, 3, 1, 0, 4]
 
 
 def test_a_table_is_walked_by_one_comparison_per_node():

@@ -244,6 +244,49 @@ class TestUpdates:
         assert tree.center(0).tolist() == [1.0, 2.0]
 
 
+class TestFollow:
+    def test_the_tree_ends_with_exactly_these_centers(self):
+        rng = np.random.default_rng(4)
+        centers, points = blobs(19, k=30)
+        tree = tree_of(centers, points)
+        for _ in range(5):
+            wanted = {int(id): rng.uniform(-10, 10, size=4) for id in rng.permutation(40)[:30]}
+            tree.follow(wanted)
+            tree._check()
+            assert tree.ids == sorted(wanted)
+            assert all(np.array_equal(tree.center(id), c) for id, c in wanted.items())
+
+    def test_centers_may_change_places(self):
+        centers, points = blobs(20, k=12)
+        tree = tree_of(centers, points)
+        tree.follow({id: centers[(id + 1) % 12] for id in range(12)})
+        tree._check()
+        assert tree.route_many(centers).tolist() == [11, *range(11)]
+
+    def test_what_stays_costs_nothing(self):
+        centers, points = blobs(21, k=12)
+        tree = tree_of(centers, points)
+        version = tree.version
+        assert tree.follow(dict(enumerate(centers))) == (0, 0, 0)
+        assert tree.version == version
+
+    def test_a_refused_set_changes_nothing(self):
+        centers, points = blobs(22, k=12)
+        tree = tree_of(centers, points)
+        state = tree.to_state()
+        with pytest.raises(InvalidParameter):
+            tree.follow({0: centers[1], 1: centers[1]})
+        np.testing.assert_equal(tree.to_state(), state)
+
+    def test_overdue_subtrees_are_rebuilt_once(self):
+        rng = np.random.default_rng(5)
+        centers, points = blobs(23, k=30)
+        tree = tree_of(centers, points)
+        recourse = tree.follow({id: rng.uniform(-10, 10, size=4) for id in range(30)})
+        assert recourse.rebuilt == 30
+        assert tree.rebuilds == 1
+
+
 class TestRebuilds:
     def test_a_subtree_is_rebuilt_when_a_quarter_of_it_was_updated(self):
         assert [update_limit(n) for n in (2, 32, 100)] == [8, 8, 25]
