@@ -75,6 +75,8 @@ class Code:
         self.points = points
         self.weights = weights
         self.total = float(weights.sum())
+        self._told: dict[tuple[bytes, bool], float] = {}
+        self._refined: dict[tuple[bytes, bool], Choice] = {}
         mean = weights @ points / self.total
         variance = float(weights @ ((points - mean) ** 2).mean(axis=1)) / self.total
         self.floor = FLOOR * variance
@@ -101,22 +103,17 @@ class Code:
         return length, laws
 
     def of_group(self, group: IntArray, student: bool) -> float:
-        """The code of one cluster."""
-        p = self.points.shape[1]
-        codes = np.empty(1)
-        fit_clusters(
-            self.points[group],
-            self.weights[group],
-            np.zeros(len(group), np.int64),
-            self.total,
-            self.floor,
-            student,
-            codes,
-            np.empty((1, p)),
-            np.empty((1, p, p)),
-            np.empty(1),
-        )
-        return float(codes[0])
+        """The code of one cluster, given as sorted indices; remembered, as starts share groups."""
+        key = (group.tobytes(), student)
+        if key not in self._told:
+            p = self.points.shape[1]
+            codes = np.empty(1)
+            laws = (codes, np.empty((1, p)), np.empty((1, p, p)), np.empty(1))
+            points, weights = self.points[group], self.weights[group]
+            whole = np.zeros(len(group), np.int64)
+            fit_clusters(points, weights, whole, self.total, self.floor, student, *laws)
+            self._told[key] = float(codes[0])
+        return self._told[key]
 
     def noise_density(self, outside: float) -> float:
         """Log density of noise plus the log of its share, at least one point's."""
@@ -128,21 +125,28 @@ class Code:
         return Choice(labels, min(gaussian, student), student < gaussian)
 
     def refine(self, start: Choice) -> Choice:
-        """Reassign points to the laws and refit the laws while the description gets shorter."""
-        best, labels = start, start.labels
+        """Reassign points to the laws and refit the laws while the description gets shorter.
+
+        What became of a clustering is remembered, as different starts soon meet.
+        """
+        best, labels, student = start, start.labels, start.student
+        met: list[tuple[bytes, bool]] = []
         for _ in range(SWEEPS):
-            if labels.max() < 0:
+            key = (labels.tobytes(), student)
+            if key in self._refined:
+                best = min(best, self._refined[key], key=lambda choice: choice.length)
                 break
-            length, (_, means, whiteners, offsets) = self.measure(labels, start.student)
+            if key in met or labels.max() < 0:
+                break
+            met.append(key)
+            length, (_, means, whiteners, offsets) = self.measure(labels, student)
             if length < best.length:
-                best = Choice(labels, length, start.student)
+                best = Choice(labels, length, student)
             moved = np.empty_like(labels)
             noise = self.noise_density(float(self.weights[labels < 0].sum()))
-            nearest_law(self.points, means, whiteners, offsets, noise, start.student, moved)
-            moved = compact(moved, self.weights)
-            if np.array_equal(moved, labels):
-                break
-            labels = moved
+            nearest_law(self.points, means, whiteners, offsets, noise, student, moved)
+            labels = compact(moved, self.weights)
+        self._refined.update(dict.fromkeys(met, best))
         return best
 
 
@@ -182,8 +186,10 @@ def compact(labels: IntArray, weights: FloatArray, least: float = LEAST) -> IntA
         return labels
     mass = np.bincount(labels[inside], weights=weights[inside])
     labels = np.where(inside & (mass[labels] >= least), labels, -1)
-    present, first = np.unique(labels, return_index=True)
-    first, present = first[present >= 0], present[present >= 0]
+    first = np.full(len(mass) + 1, len(labels))
+    first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last write, the first point, stays
+    order = np.argsort(first[:-1], kind="stable")
     names = np.full(len(mass), -1, np.int64)
-    names[present[np.argsort(first)]] = np.arange(len(present))
+    present = order[first[order] < len(labels)]
+    names[present] = np.arange(len(present))
     return np.where(labels >= 0, names[labels], -1)

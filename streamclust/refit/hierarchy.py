@@ -28,6 +28,8 @@ NOISE_SHARE = 0.05
 """Share of noise that cuts of a hierarchy reckon with before any noise is known."""
 PRICES = (0.0, 1.0, 4.0)
 """Extra prices of a cluster, in units of one diagonal shape's parameters."""
+MEASURED = 5
+"""How many cuts, the shortest under the Gaussian law, are told under Student's law too."""
 REFINED = 3
 """How many of the most promising cuts are refined."""
 FINE = 12
@@ -84,11 +86,13 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     candidates = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
     if former is not None:
         candidates.append(former)
-    measured = [code.best(labels) for labels in _different(candidates)]
+    unlike = sorted(_different(candidates), key=lambda labels: code.measure(labels, False)[0])
+    measured = [code.best(labels) for labels in unlike[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
     starts = [*measured[:REFINED], *(code.best(labels) for labels in fine)]
-    tried = [one, *measured, *(polish(start, code) for start in starts)]
+    known: dict[tuple[bytes, bool], Choice] = {}
+    tried = [one, *measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
     noise = code.total * code.log_volume
     if best.n_clusters > 1 and best.length < noise:
@@ -117,11 +121,26 @@ def choose_exactly(k: int, hierarchies: Sequence[Merges], code: Code) -> Choice:
     return min(exact, key=lambda choice: choice.length)
 
 
-def polish(choice: Choice, code: Code) -> Choice:
-    """Refine and join in turn while the description gets shorter."""
+def polish(
+    choice: Choice, code: Code, known: dict[tuple[bytes, bool], Choice] | None = None
+) -> Choice:
+    """Refine and join in turn while the description gets shorter.
+
+    Parameters
+    ----------
+    choice : Choice
+    code : Code
+    known : dict, optional
+        What joining made of refined clusterings; filled, so that starts which lead to the same
+        clustering pay for it once.
+    """
+    known = {} if known is None else known
     while True:
         refined = code.refine(choice)
-        joined = join(refined, code)
+        key = (refined.labels.tobytes(), refined.student)
+        if key not in known:
+            known[key] = join(refined, code)
+        joined = known[key]
         if joined.n_clusters in (1, refined.n_clusters):
             return min(joined, refined, key=lambda choice: choice.length)
         choice = joined
@@ -139,13 +158,13 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     while len(own) > (k or 1) and pairs:
         for (a, b), rise in pairs.items():
             if math.isnan(rise):
-                both = np.concatenate((groups[a], groups[b]))
+                both = np.sort(np.concatenate((groups[a], groups[b])))
                 pairs[a, b] = code.of_group(both, choice.student) - own[a] - own[b]
         (a, b), rise = min(pairs.items(), key=lambda item: (item[1], item[0]))
         if k is None and rise >= 0.0:
             break
         length += rise
-        groups[a] = np.concatenate((groups[a], groups[b]))
+        groups[a] = np.sort(np.concatenate((groups[a], groups[b])))
         own[a] += own.pop(b) + rise
         renamed: dict[tuple[int, int], float] = {}
         for (i, j), value in pairs.items():
