@@ -10,7 +10,8 @@ gradient descent on a one-sided graph whose data term does not act; this one min
 as a sequence of sparse linear systems on a symmetric graph (Shah and Koltun, "Robust continuous
 clustering", PNAS 2017): l (the truncation, graduated downwards) and h (the data weights) are both
 Geman-McClure weights. Both terms weigh alike whatever the number of points, features or units.
-The clusters are cuts of merge hierarchies, chosen by code length (`streamclust.refit.hierarchy`).
+The clusters are cuts of merge hierarchies, chosen by code length (`streamclust.refit.hierarchy`);
+pieces without a valley between them are one cluster (`streamclust.refit.valley`).
 
 Noise here is a point that no cluster describes better than a uniform background; the paper calls a
 tiny component noise.
@@ -26,17 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamclust.errors import InvalidParameter, InvalidPoint
 from streamclust.kernels.comet import solve_fusion
+from streamclust.refit.code import Code, code_space
 from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
-from streamclust.refit.hierarchy import (
-    Choice,
-    Code,
-    choose,
-    choose_exactly,
-    code_space,
-    link_single,
-    link_ward,
-    offers,
-)
+from streamclust.refit.hierarchy import choose, choose_exactly, link_single, link_ward
+from streamclust.refit.valley import join_without_valley
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -72,7 +66,7 @@ class COMET:
     n_clusters_ : int
         The number of clusters.
     code_length_ : float
-        Length of the chosen description, nats.
+        Length of the chosen description, nats; of its pieces, where a cluster is told by several.
     kept_incumbent_ : bool
         Whether the answer is the clustering that was passed in.
     n_features_in_ : int
@@ -130,16 +124,18 @@ class COMET:
             raise InvalidPoint("sample_weight is 0 everywhere; one point must have weight")
         former = None if incumbent is None else _checked_labels(incumbent, len(points))
         window = distinct_points(points[heavy], weights[heavy])
-        start = None if former is None else _former(former[heavy], window.member)
-        choice, kept = self._cluster(window.points, window.weights, start)
+        start = None
+        if former is not None and former[heavy].max() >= 0:
+            start = _former(former[heavy], window.member)
+        chosen, length, kept = self._cluster(window.points, window.weights, start)
         labels = np.empty(len(points), np.int64)
-        labels[heavy] = choice.labels[window.member]
+        labels[heavy] = chosen[window.member]
         for i in np.flatnonzero(~heavy):
             gaps = ((window.points - points[i]) ** 2).sum(axis=1)
-            labels[i] = choice.labels[int(np.argmin(gaps))]
+            labels[i] = chosen[int(np.argmin(gaps))]
         self.labels_ = labels
-        self.n_clusters_ = choice.n_clusters
-        self.code_length_ = choice.length
+        self.n_clusters_ = int(chosen.max()) + 1
+        self.code_length_ = length
         self.kept_incumbent_ = kept
         self.n_features_in_ = points.shape[1]
         return self
@@ -157,11 +153,11 @@ class COMET:
 
     def _cluster(
         self, points: FloatArray, weights: FloatArray, former: IntArray | None
-    ) -> tuple[Choice, bool]:
-        """The clustering of distinct points, and whether it is the former one."""
+    ) -> tuple[IntArray, float, bool]:
+        """The labels of distinct points, their description, whether they are the former ones."""
         n = len(points)
         if n == 1:
-            return Choice(np.zeros(1, np.int64), 0.0, False), False
+            return np.zeros(1, np.int64), 0.0, False
         Z = code_space(points, weights)
         code = Code(Z, weights)
         graph = neighbour_graph(points, neighbour_count(n))
@@ -172,15 +168,15 @@ class COMET:
             link_ward(graph, Z, weights),
         ]
         if self.n_clusters is not None:
-            return choose_exactly(min(self.n_clusters, n), hierarchies, code), False
-        candidates = [labels for merges in hierarchies for labels in offers(merges, code)]
-        if former is None or former.max() < 0:
-            return choose(candidates, code), False
-        best = choose([*candidates, former], code)
-        held = code.best(former)
-        if held.length <= best.length + code.margin:
-            return held, True
-        return best, False
+            exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
+            return exact.labels, exact.length, False
+        pieces = choose(hierarchies, code, former)
+        labels = join_without_valley(pieces, code, graph)
+        if former is not None:
+            held = code.best(former).length - code.best(labels).length
+            if held <= code.margin:
+                return former, pieces.length, True
+        return labels, pieces.length, False
 
     def _check_parameters(self) -> None:
         """Refuse what `fit` could not use."""

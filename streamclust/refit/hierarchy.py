@@ -1,45 +1,39 @@
 """From a neighbour graph to a clustering, chosen without labels by its code length.
 
-Owns the merge hierarchies, the cuts that they offer, their refinement, and the choice: the
-clustering whose description in nats (points, parameters, labels) is shortest. A single cluster and
-pure noise are always among the candidates, so "there is nothing to separate" is an answer like any
-other. The principle is Rissanen's minimum description length (1978).
+Owns the merge hierarchies, the cuts that they offer, and the choice: of all cuts, refined and
+joined, the one of shortest description. A single cluster and pure noise are always among the
+candidates, so "there is nothing to separate" is an answer like any other. A description is a sum
+over clusters, so the best cut of a hierarchy is an exact dynamic programme, not one of few levels.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from streamclust.kernels.code import best_cut, fit_clusters, nearest_law, node_codes
+from streamclust.kernels.code import best_cut, node_codes
 from streamclust.kernels.linkage import single_linkage, ward_linkage
+from streamclust.refit.code import LEAST, Choice, Code, compact
 from streamclust.refit.graph import Graph
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Laws = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Codes, means, whiteners and offsets, as `fit_clusters` writes them."""
 
-CODE_DIMENSIONS = 15
-"""Most coordinates of the code space: a full covariance is one number per pair of them."""
-RANK = 1e-12
-"""A principal variance below this share of the largest one is rounding."""
-FLOOR = 0.01
-"""Added to every variance, as a share of the window's mean variance."""
-LEAST = 3.0
-"""Weight of the lightest cluster."""
 NOISE_SHARE = 0.05
 """Share of noise that cuts of a hierarchy reckon with before any noise is known."""
 PRICES = (0.0, 1.0, 4.0)
 """Extra prices of a cluster, in units of one diagonal shape's parameters."""
+MEASURED = 5
+"""How many cuts, the shortest under the Gaussian law, are told under Student's law too."""
 REFINED = 3
-"""How many of the most promising candidates are refined."""
-SWEEPS = 8
-"""Most reassignments of one refinement."""
+"""How many of the most promising cuts are refined."""
+FINE = 12
+"""Clusters of the fine cuts that are joined upwards whatever their own length."""
 NEAR = 4
 """With how many nearest clusters a cluster may be joined."""
 
@@ -50,145 +44,6 @@ class Merges:
 
     left: IntArray
     right: IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A clustering of distinct points and the length of its description.
-
-    Attributes
-    ----------
-    labels : int array of shape (n,)
-        0 .. K - 1, or -1.
-    length : float
-        Nats for the whole window.
-    student : bool
-        Whether clusters are told by Student's law instead of the Gaussian one.
-    """
-
-    labels: IntArray
-    length: float
-    student: bool
-
-    @property
-    def n_clusters(self) -> int:
-        """The number of clusters."""
-        return int(self.labels.max()) + 1 if self.labels.size else 0
-
-
-class Code:
-    """The code of a window: measures clusterings of its points.
-
-    Parameters
-    ----------
-    points : float array of shape (n, p)
-        Code space, see `code_space`.
-    weights : float array of shape (n,)
-        Positive.
-    """
-
-    def __init__(self, points: FloatArray, weights: FloatArray) -> None:
-        self.points = points
-        self.weights = weights
-        self.total = float(weights.sum())
-        mean = weights @ points / self.total
-        variance = float(weights @ ((points - mean) ** 2).mean(axis=1)) / self.total
-        self.floor = FLOOR * variance
-        spans = points.max(axis=0) - points.min(axis=0)
-        self.unit = 0.5 * (1 + 2 * points.shape[1]) * math.log1p(self.total)
-        self.margin = 0.5 * (2 + points.shape[1]) * math.log1p(self.total)
-        self.log_volume = float(np.log(np.maximum(spans, math.sqrt(self.floor))).sum())
-
-    def measure(self, labels: IntArray, student: bool) -> tuple[float, Laws]:
-        """The length of a clustering, and the laws that `reassign` needs."""
-        count = int(labels.max()) + 1
-        p = self.points.shape[1]
-        laws: Laws = (
-            np.empty(count),
-            np.empty((count, p)),
-            np.empty((count, p, p)),
-            np.empty(count),
-        )
-        fit_clusters(self.points, self.weights, labels, self.total, self.floor, student, *laws)
-        outside = float(self.weights[labels < 0].sum())
-        length = float(laws[0].sum())
-        if outside > 0:
-            length += outside * (self.log_volume - math.log(outside / self.total))
-        return length, laws
-
-    def of_group(self, group: IntArray, student: bool) -> float:
-        """The code of one cluster."""
-        p = self.points.shape[1]
-        codes = np.empty(1)
-        fit_clusters(
-            self.points[group],
-            self.weights[group],
-            np.zeros(len(group), np.int64),
-            self.total,
-            self.floor,
-            student,
-            codes,
-            np.empty((1, p)),
-            np.empty((1, p, p)),
-            np.empty(1),
-        )
-        return float(codes[0])
-
-    def noise_density(self, outside: float) -> float:
-        """Log density of noise plus the log of its share, at least one point's."""
-        return math.log(max(outside, 1.0) / self.total) - self.log_volume
-
-    def best(self, labels: IntArray) -> Choice:
-        """The clustering under the law that tells it in fewer nats."""
-        gaussian, student = self.measure(labels, False)[0], self.measure(labels, True)[0]
-        return Choice(labels, min(gaussian, student), student < gaussian)
-
-    def refine(self, start: Choice) -> Choice:
-        """Reassign points to the laws and refit the laws while the description gets shorter."""
-        best, labels = start, start.labels
-        for _ in range(SWEEPS):
-            if labels.max() < 0:
-                break
-            length, (_, means, whiteners, offsets) = self.measure(labels, start.student)
-            if length < best.length:
-                best = Choice(labels, length, start.student)
-            moved = np.empty_like(labels)
-            noise = self.noise_density(float(self.weights[labels < 0].sum()))
-            nearest_law(self.points, means, whiteners, offsets, noise, start.student, moved)
-            moved = compact(moved, self.weights)
-            if np.array_equal(moved, labels):
-                break
-            labels = moved
-        return best
-
-
-def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
-    """The coordinates in which clusterings are measured.
-
-    All features when there are at most 8; otherwise the principal coordinates of above-average
-    variance, at least 2 and at most 15 and an eighth of the total weight.
-
-    Parameters
-    ----------
-    X : float array of shape (n, d)
-    weights : float array of shape (n,)
-    """
-    n, d = X.shape
-    total = float(weights.sum())
-    centred = X - weights @ X / total
-    if d <= 8:
-        return np.ascontiguousarray(centred)
-    scaled = centred * np.sqrt(weights)[:, None]
-    if d <= n:
-        values, basis = np.linalg.eigh(scaled.T @ scaled)
-    else:
-        values, left = np.linalg.eigh(scaled @ scaled.T)
-        basis = scaled.T @ (left / np.sqrt(np.maximum(values, RANK * values[-1])))
-    rank = int((values > RANK * values[-1]).sum())
-    wanted = int((values > values.mean()).sum())
-    most = max(2, min(CODE_DIMENSIONS, int(total / 8)))
-    kept = min(rank, most, max(2, wanted))
-    return np.ascontiguousarray(centred @ basis[:, ::-1][:, :kept])
 
 
 def link_single(graph: Graph, U: FloatArray) -> Merges:
@@ -209,74 +64,86 @@ def link_ward(graph: Graph, points: FloatArray, weights: FloatArray) -> Merges:
     return Merges(left, right)
 
 
-def compact(labels: IntArray, weights: FloatArray, least: float = LEAST) -> IntArray:
-    """Number the clusters 0 .. K - 1 by their first point; too light ones become noise."""
-    inside = labels >= 0
-    if not inside.any():
-        return labels
-    mass = np.bincount(labels[inside], weights=weights[inside])
-    labels = np.where(inside & (mass[labels] >= least), labels, -1)
-    present, first = np.unique(labels, return_index=True)
-    first, present = first[present >= 0], present[present >= 0]
-    names = np.full(len(mass), -1, np.int64)
-    names[present[np.argsort(first)]] = np.arange(len(present))
-    return np.where(labels >= 0, names[labels], -1)
-
-
-def offers(merges: Merges, code: Code) -> list[IntArray]:
-    """The cut of shortest description, and those when every cluster costs more."""
-    cut = _Cutter(merges, code)
-    found: list[IntArray] = []
-    for price in PRICES:
-        labels = cut.at(price * code.unit)
-        if not any(np.array_equal(labels, other) for other in found):
-            found.append(labels)
-    return found
-
-
-def choose(candidates: list[IntArray], code: Code) -> Choice:
+def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = None) -> Choice:
     """The clustering of shortest description, the single cluster and pure noise included.
 
     Parameters
     ----------
-    candidates : list of int arrays of shape (n,)
-        Labels 0 .. K - 1, or -1.
+    hierarchies : sequence of Merges
+        The finest useful cut of the first and of the last one is joined upwards as well.
     code : Code
+    former : int array of shape (n,), optional
+        One more candidate.
+
+    Returns
+    -------
+    Choice
+        At least one cluster.
     """
     whole = np.zeros(len(code.points), np.int64)
     one = code.refine(code.best(whole))
-    measured = [code.best(labels) for labels in candidates if labels.max() >= 0]
+    cutters = [_Cutter(merges, code) for merges in hierarchies]
+    candidates = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
+    if former is not None:
+        candidates.append(former)
+    unlike = sorted(_different(candidates), key=lambda labels: code.measure(labels, False)[0])
+    measured = [code.best(labels) for labels in unlike[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
-    tried = [one, *measured, *(code.refine(choice) for choice in measured[:REFINED])]
+    fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
+    starts = [*measured[:REFINED], *(code.best(labels) for labels in fine)]
+    known: dict[tuple[bytes, bool], Choice] = {}
+    tried = [one, *measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
-    if best.n_clusters > 1:
-        best = join(best, code)
     noise = code.total * code.log_volume
     if best.n_clusters > 1 and best.length < noise:
         return best
     return one if one.n_clusters == 1 and one.length < noise else code.best(whole)
 
 
-def choose_exactly(k: int, hierarchies: list[Merges], code: Code) -> Choice:
+def choose_exactly(k: int, hierarchies: Sequence[Merges], code: Code) -> Choice:
     """The clustering into exactly `k` clusters of shortest description.
 
     Parameters
     ----------
     k : int
         1 <= k <= n.
-    hierarchies : list of Merges
-        The last one is cut at k where the others offer too few clusters.
+    hierarchies : sequence of Merges
+        The last one is also cut at k, in case that the others offer too few clusters.
     code : Code
     """
-    tried: list[Choice] = []
+    tried = [code.best(_flat(hierarchies[-1], k))]
     for merges in hierarchies:
-        labels = _finest(_Cutter(merges, code), k, code.unit)
+        labels = _Cutter(merges, code).finest(k)
         if labels.max() + 1 >= k:
             start = join(code.best(labels), code, k)
             tried += [start, code.refine(start)]
-    tried.append(code.best(_flat(hierarchies[-1], k)))
     exact = [choice for choice in tried if choice.n_clusters == k]
     return min(exact, key=lambda choice: choice.length)
+
+
+def polish(
+    choice: Choice, code: Code, known: dict[tuple[bytes, bool], Choice] | None = None
+) -> Choice:
+    """Refine and join in turn while the description gets shorter.
+
+    Parameters
+    ----------
+    choice : Choice
+    code : Code
+    known : dict, optional
+        What joining made of refined clusterings; filled, so that starts which lead to the same
+        clustering pay for it once.
+    """
+    known = {} if known is None else known
+    while True:
+        refined = code.refine(choice)
+        key = (refined.labels.tobytes(), refined.student)
+        if key not in known:
+            known[key] = join(refined, code)
+        joined = known[key]
+        if joined.n_clusters in (1, refined.n_clusters):
+            return min(joined, refined, key=lambda choice: choice.length)
+        choice = joined
 
 
 def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
@@ -286,16 +153,18 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     centers = np.array([code.points[group].mean(axis=0) for group in groups])
     pairs = dict.fromkeys(_near_pairs(centers), math.nan)
     length = choice.length
+    if choice.n_clusters <= 1:
+        return choice
     while len(own) > (k or 1) and pairs:
         for (a, b), rise in pairs.items():
             if math.isnan(rise):
-                both = np.concatenate((groups[a], groups[b]))
+                both = np.sort(np.concatenate((groups[a], groups[b])))
                 pairs[a, b] = code.of_group(both, choice.student) - own[a] - own[b]
         (a, b), rise = min(pairs.items(), key=lambda item: (item[1], item[0]))
         if k is None and rise >= 0.0:
             break
         length += rise
-        groups[a] = np.concatenate((groups[a], groups[b]))
+        groups[a] = np.sort(np.concatenate((groups[a], groups[b])))
         own[a] += own.pop(b) + rise
         renamed: dict[tuple[int, int], float] = {}
         for (i, j), value in pairs.items():
@@ -326,19 +195,27 @@ class _Cutter:
         best_cut(self.merges.left, self.merges.right, self.codes, self.noise, price, labels)
         return compact(labels, self.code.weights)
 
+    def finest(self, k: int) -> IntArray:
+        """The dearest cut with at least `k` clusters, or the cheapest if none has so many."""
+        low, high = -64.0 * self.code.unit, 64.0 * self.code.unit
+        found = self.at(low)
+        for _ in range(16):
+            middle = 0.5 * (low + high)
+            labels = self.at(middle)
+            if labels.max() + 1 >= k:
+                low, found = middle, labels
+            else:
+                high = middle
+        return found
 
-def _finest(cut: _Cutter, k: int, unit: float) -> IntArray:
-    """The dearest cut with at least `k` clusters, or the cheapest if none has so many."""
-    low, high = -64.0 * unit, 64.0 * unit
-    found = cut.at(low)
-    for _ in range(16):
-        middle = 0.5 * (low + high)
-        labels = cut.at(middle)
-        if labels.max() + 1 >= k:
-            low, found = middle, labels
-        else:
-            high = middle
-    return found
+
+def _different(candidates: Sequence[IntArray]) -> list[IntArray]:
+    """The candidates that have a cluster, each once."""
+    unlike: dict[bytes, IntArray] = {}
+    for labels in candidates:
+        if labels.max() >= 0:
+            unlike.setdefault(labels.tobytes(), labels)
+    return list(unlike.values())
 
 
 def _flat(merges: Merges, k: int) -> IntArray:

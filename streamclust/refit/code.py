@@ -1,0 +1,195 @@
+"""The length of a clustering's description, and the refinement that shortens it.
+
+Owns what a clustering costs in nats: its clusters told by Gaussian or Student laws (points,
+parameters and labels, see `streamclust.kernels.code`) and its noise told point by point by a
+uniform law over the window's box. The principle is Rissanen's minimum description length
+("Modeling by shortest data description", 1978): of two clusterings the shorter one is better, with
+no labels and no threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamclust.kernels.code import fit_clusters, nearest_law
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Laws = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""Codes, means, whiteners and offsets, as `fit_clusters` writes them."""
+
+PLAIN_DIMENSIONS = 8
+"""Up to so many features are their own code space."""
+CODE_DIMENSIONS = 15
+"""Most coordinates of the code space: a full covariance is one number per pair of them."""
+RANK = 1e-12
+"""A principal variance below this share of the largest one is rounding."""
+FLOOR = 0.01
+"""Added to every variance, as a share of the window's mean variance."""
+LEAST = 3.0
+"""Weight of the lightest cluster."""
+SWEEPS = 8
+"""Most reassignments of one refinement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A clustering of distinct points and the length of its description.
+
+    Attributes
+    ----------
+    labels : int array of shape (n,)
+        0 .. K - 1, or -1.
+    length : float
+        Nats for the whole window.
+    student : bool
+        Whether clusters are told by Student's law instead of the Gaussian one.
+    """
+
+    labels: IntArray
+    length: float
+    student: bool
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters."""
+        return int(self.labels.max()) + 1 if self.labels.size else 0
+
+
+class Code:
+    """The code of a window: measures clusterings of its points.
+
+    Parameters
+    ----------
+    points : float array of shape (n, p)
+        Code space, see `code_space`.
+    weights : float array of shape (n,)
+        Positive.
+    """
+
+    def __init__(self, points: FloatArray, weights: FloatArray) -> None:
+        self.points = points
+        self.weights = weights
+        self.total = float(weights.sum())
+        self._told: dict[tuple[bytes, bool], float] = {}
+        self._refined: dict[tuple[bytes, bool], Choice] = {}
+        mean = weights @ points / self.total
+        variance = float(weights @ ((points - mean) ** 2).mean(axis=1)) / self.total
+        self.floor = FLOOR * variance
+        spans = points.max(axis=0) - points.min(axis=0)
+        self.unit = 0.5 * (1 + 2 * points.shape[1]) * math.log1p(self.total)
+        self.margin = 0.5 * (2 + points.shape[1]) * math.log1p(self.total)
+        self.log_volume = float(np.log(np.maximum(spans, math.sqrt(self.floor))).sum())
+
+    def measure(self, labels: IntArray, student: bool) -> tuple[float, Laws]:
+        """The length of a clustering, and the laws that `reassign` needs."""
+        count = int(labels.max()) + 1
+        p = self.points.shape[1]
+        laws: Laws = (
+            np.empty(count),
+            np.empty((count, p)),
+            np.empty((count, p, p)),
+            np.empty(count),
+        )
+        fit_clusters(self.points, self.weights, labels, self.total, self.floor, student, *laws)
+        outside = float(self.weights[labels < 0].sum())
+        length = float(laws[0].sum())
+        if outside > 0:
+            length += outside * (self.log_volume - math.log(outside / self.total))
+        return length, laws
+
+    def of_group(self, group: IntArray, student: bool) -> float:
+        """The code of one cluster, given as sorted indices; remembered, as starts share groups."""
+        key = (group.tobytes(), student)
+        if key not in self._told:
+            p = self.points.shape[1]
+            codes = np.empty(1)
+            laws = (codes, np.empty((1, p)), np.empty((1, p, p)), np.empty(1))
+            points, weights = self.points[group], self.weights[group]
+            whole = np.zeros(len(group), np.int64)
+            fit_clusters(points, weights, whole, self.total, self.floor, student, *laws)
+            self._told[key] = float(codes[0])
+        return self._told[key]
+
+    def noise_density(self, outside: float) -> float:
+        """Log density of noise plus the log of its share, at least one point's."""
+        return math.log(max(outside, 1.0) / self.total) - self.log_volume
+
+    def best(self, labels: IntArray) -> Choice:
+        """The clustering under the law that tells it in fewer nats."""
+        gaussian, student = self.measure(labels, False)[0], self.measure(labels, True)[0]
+        return Choice(labels, min(gaussian, student), student < gaussian)
+
+    def refine(self, start: Choice) -> Choice:
+        """Reassign points to the laws and refit the laws while the description gets shorter.
+
+        What became of a clustering is remembered, as different starts soon meet.
+        """
+        best, labels, student = start, start.labels, start.student
+        met: list[tuple[bytes, bool]] = []
+        for _ in range(SWEEPS):
+            key = (labels.tobytes(), student)
+            if key in self._refined:
+                best = min(best, self._refined[key], key=lambda choice: choice.length)
+                break
+            if key in met or labels.max() < 0:
+                break
+            met.append(key)
+            length, (_, means, whiteners, offsets) = self.measure(labels, student)
+            if length < best.length:
+                best = Choice(labels, length, student)
+            moved = np.empty_like(labels)
+            noise = self.noise_density(float(self.weights[labels < 0].sum()))
+            nearest_law(self.points, means, whiteners, offsets, noise, student, moved)
+            labels = compact(moved, self.weights)
+        self._refined.update(dict.fromkeys(met, best))
+        return best
+
+
+def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
+    """The coordinates in which clusterings are measured.
+
+    All features when there are at most 8; otherwise the principal coordinates of above-average
+    variance, at least 2 and at most 15 and an eighth of the total weight.
+
+    Parameters
+    ----------
+    X : float array of shape (n, d)
+    weights : float array of shape (n,)
+    """
+    n, d = X.shape
+    total = float(weights.sum())
+    centred = X - weights @ X / total
+    if d <= PLAIN_DIMENSIONS:
+        return np.ascontiguousarray(centred)
+    scaled = centred * np.sqrt(weights)[:, None]
+    if d <= n:
+        values, basis = np.linalg.eigh(scaled.T @ scaled)
+    else:
+        values, left = np.linalg.eigh(scaled @ scaled.T)
+        basis = scaled.T @ (left / np.sqrt(np.maximum(values, RANK * values[-1])))
+    rank = int((values > RANK * values[-1]).sum())
+    wanted = int((values > values.mean()).sum())
+    most = max(2, min(CODE_DIMENSIONS, int(total / 8)))
+    kept = min(rank, most, max(2, wanted))
+    return np.ascontiguousarray(centred @ basis[:, ::-1][:, :kept])
+
+
+def compact(labels: IntArray, weights: FloatArray, least: float = LEAST) -> IntArray:
+    """Number the clusters 0 .. K - 1 by their first point; too light ones become noise."""
+    inside = labels >= 0
+    if not inside.any():
+        return labels
+    mass = np.bincount(labels[inside], weights=weights[inside])
+    labels = np.where(inside & (mass[labels] >= least), labels, -1)
+    first = np.full(len(mass) + 1, len(labels))
+    first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last write, the first point, stays
+    order = np.argsort(first[:-1], kind="stable")
+    names = np.full(len(mass), -1, np.int64)
+    present = order[first[order] < len(labels)]
+    names[present] = np.arange(len(present))
+    return np.where(labels >= 0, names[labels], -1)
