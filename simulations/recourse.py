@@ -115,7 +115,7 @@ def main():
     ks = [100, 300, 1000] if options.quick else [100, 300, 1000, 3000, 10_000]
     run(100, "random", "gap", 50)  # compiles the kernels
     print(
-        f"d = {D}; per update: CPU ms (without rebuilds), share of time in rebuilds, centers rebuilt;"
+        f"d = {D}; per update: CPU ms (rebuilds apart), share of time in rebuilds, centers rebuilt;"
     )
     print("foreign cuts between rebuilds; k x share of foreign answers; cost / nearest-center cost")
     results = {}

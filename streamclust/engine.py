@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,8 @@ class Engine:
             raise InvalidPoint(
                 f"event {self.tracker.tick + 1}: got w={weight!r}; w > 0 is accepted"
             )
-        self._check_time(time)
+        if not (self.by_events and isnan(time)):
+            self._check_time(time)
         row = self.features.read(x, time, weight)
         if row is None:
             row = self._resolve(x, time, weight)

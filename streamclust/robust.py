@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamclust.kernels.medians import descend
 from streamclust.results import FloatArray
 
 SWEEPS = 20
@@ -25,32 +26,14 @@ def lp_median(
 ) -> FloatArray:
     """Return the minimiser of the weighted sum of ||x - c||_p over the rows x of `points`.
 
-    p = 1 is the coordinate-wise median; else iteratively re-weighted means, which for p = 2 are
-    Weiszfeld's, started there and damped beyond p = 3 where they would overshoot.
+    p = 1 is the coordinate-wise median; for other p the sweeps start there.
     """
     center = weighted_median(points, weights)
     counted = feature_weights > 0
-    if p == 1.0 or len(points) < 3 or not counted.any():
-        return center
-    x = points[:, counted] * feature_weights[counted]
-    c = center[counted] * feature_weights[counted]
-    damp = min(1.0, 2.0 / p)
-    for _ in range(SWEEPS):
-        u = np.abs(x - c)
-        top = u.max(axis=1, keepdims=True)
-        ratio = np.divide(u, top, out=np.zeros_like(u), where=top > 0)
-        norm = top[:, 0] * (ratio**p).sum(axis=1) ** (1.0 / p)
-        typical = weighted_median(norm, weights)
-        if typical == 0.0:  # half of the weight is here: this is the minimiser
-            break
-        norm = np.maximum(norm, 1e-6 * typical)[:, None]
-        pull = weights[:, None] / norm
-        if p != 2.0:
-            pull = pull * np.maximum(u / norm, 1e-6) ** (p - 2.0)
-        total = pull.sum(axis=0)
-        step = np.divide((pull * (x - c)).sum(axis=0), total, out=np.zeros_like(c), where=total > 0)
-        c = c + damp * step
-    center[counted] = c / feature_weights[counted]
+    if p != 1.0 and len(points) > 2 and counted.any():
+        scaled = center[counted] * feature_weights[counted]
+        descend(points[:, counted] * feature_weights[counted], weights, scaled, p, SWEEPS)
+        center[counted] = scaled / feature_weights[counted]
     return center
 
 

@@ -101,10 +101,10 @@ def encode(state: Mapping[str, Any]) -> bytes:
 def decode(content: bytes) -> dict[str, Any]:
     """Return the state in the bytes of a snapshot; raises SnapshotError as `read` does."""
     length = int.from_bytes(content[:_LENGTH], "little")
-    if len(content) < _LENGTH or length > len(content) - _LENGTH:
-        raise SnapshotError(f"torn: {len(content)} bytes do not hold its header")
-    if length > MAX_HEADER:
-        raise SnapshotError(f"its header of {length} bytes is larger than {MAX_HEADER}")
+    if len(content) >= _LENGTH and length > MAX_HEADER:
+        raise SnapshotError("foreign: it is no snapshot of streamclust")
+    if len(content) < _LENGTH + length:
+        raise SnapshotError(f"torn: its {len(content)} bytes end before its header does")
     try:
         header = json.loads(content[_LENGTH : _LENGTH + length])
         told = header["__metadata__"][KEY]
