@@ -22,12 +22,15 @@ from streamclust.events import (
     RuleChanged,
     SubtreeRebuilt,
 )
+from streamclust.kernels import stream
 from streamclust.results import NOISE, FloatArray, IntArray
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 
-COPIES = 10
+COPIES = 20
 """Sign-flipped residual copies of every window point that corrections are learned from."""
+BORROW = 30.0
+"""Window points at which a cluster's copies use as many residuals of other clusters as its own."""
 
 
 class Router:
@@ -133,18 +136,25 @@ class Router:
         """Learn corrections from the window and residual copies of it, labelled by the centers.
 
         Rows, not leaves, limit what corrections can learn, and labels are free: the residual of a
-        point around its center, with random signs, makes another point (engine_measured.md, 5).
+        point around its center, with random signs, makes another point (engine_measured.md, 5). A
+        cluster of few window points borrows residuals of others, in units of its own scale: shapes
+        of twenty points say too little about where its border runs.
         """
         slots = tracker.owners(points, weights)
-        kept = slots >= 0
-        if tracker.k < 2 or not kept.any():
+        points, slots = points[slots >= 0], slots[slots >= 0]
+        if tracker.k < 2 or not len(points):
             return
-        home = tracker.centers[slots[kept]]
-        residual = points[kept] - home
+        n = len(points)
         random = np.random.default_rng([self._seed, tracker.tick])
-        signs = random.integers(0, 2, size=(COPIES, *residual.shape), dtype=np.int8) * 2.0 - 1.0
-        copies = (home + signs * residual).reshape(-1, points.shape[1])
-        every = np.concatenate([points[kept], copies])
+        home, scale = tracker.centers[slots], tracker.stats[slots, stream.SCALE]
+        unit = np.divide(points - home, scale[:, None], out=points - home, where=scale[:, None] > 0)
+        lender = np.tile(np.arange(n), COPIES)
+        few = BORROW / (np.bincount(slots, minlength=tracker.k)[slots] + BORROW)
+        borrows = random.random(n * COPIES) < np.tile(few, COPIES)
+        lender[borrows] = random.integers(0, n, int(borrows.sum()))
+        signs = random.integers(0, 2, size=(n * COPIES, points.shape[1])) * 2.0 - 1.0
+        copies = np.tile(home, (COPIES, 1)) + signs * unit[lender] * np.tile(scale, COPIES)[:, None]
+        every = np.concatenate([points, copies])
         labels = np.array(tracker.ids)[tracker.distances(every, weights).argmin(axis=1)]
         self.tree.correct(every, labels)
 
