@@ -52,19 +52,8 @@ from streamclust.refit.graph import distinct_points, neighbour_count, neighbour_
 from streamclust.refit.hierarchy import choose, link_single, link_ward
 
 Rows = tuple[np.ndarray, np.ndarray]
-FILES = [
-    "newthyroid",
-    "wisconsin",
-    "wine",
-    "dermatology",
-    "lung_discrete",
-    "iris",
-    "digits",
-    "wdbc",
-    "r15",
-    "pendigits",
-    "shuttle",
-]
+FILES = ["newthyroid", "wisconsin", "wine", "dermatology", "lung_discrete", "iris", "digits"]
+FILES += ["wdbc", "r15", "pendigits", "shuttle"]
 STREAMS = {"segments": "ImageSegments", "phishing": "Phishing"}
 MADE = ["blobs10", "blobs50", "uneq", "stretch", "moons", "circles", "one", "unif"]
 MOST = {"pendigits": 1500, "shuttle": 1500}
