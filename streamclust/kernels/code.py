@@ -73,10 +73,13 @@ def _whitener(
 
 @kernel
 def _parameters(d: int, shape: int) -> float:
-    """How many numbers a shape has, its share of the labels included."""
+    """How many numbers a cluster has: its shape, its share of the labels, its place in the cut.
+
+    The last one pays for the freedom of picking the best among as many groups as there are points.
+    """
     if shape == FULL:
-        return 1.0 + d + 0.5 * d * (d + 1)
-    return 1.0 + 2.0 * d if shape == DIAGONAL else 2.0 + d
+        return 2.0 + d + 0.5 * d * (d + 1)
+    return 2.0 + 2.0 * d if shape == DIAGONAL else 3.0 + d
 
 
 @kernel

@@ -96,10 +96,7 @@ class Code:
             np.empty(count),
         )
         fit_clusters(self.points, self.weights, labels, self.total, self.floor, student, *laws)
-        outside = float(self.weights[labels < 0].sum())
-        length = float(laws[0].sum())
-        if outside > 0:
-            length += outside * (self.log_volume - math.log(outside / self.total))
+        length = float(laws[0].sum()) + self.noise(float(self.weights[labels < 0].sum()))
         return length, laws
 
     def of_group(self, group: IntArray, student: bool) -> float:
@@ -114,6 +111,12 @@ class Code:
             fit_clusters(points, weights, whole, self.total, self.floor, student, *laws)
             self._told[key] = float(codes[0])
         return self._told[key]
+
+    def noise(self, outside: float) -> float:
+        """The code of noise of so much weight."""
+        if outside <= 0.0:
+            return 0.0
+        return outside * (self.log_volume - math.log(outside / self.total))
 
     def noise_density(self, outside: float) -> float:
         """Log density of noise plus the log of its share, at least one point's."""

@@ -148,13 +148,13 @@ def polish(
 
 def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     """Merge clusters pair by pair: while that shortens the description, or down to `k`."""
+    if choice.n_clusters <= 1:
+        return choice
     groups = [np.flatnonzero(choice.labels == c) for c in range(choice.n_clusters)]
     own = {c: code.of_group(group, choice.student) for c, group in enumerate(groups)}
     centers = np.array([code.points[group].mean(axis=0) for group in groups])
     pairs = dict.fromkeys(_near_pairs(centers), math.nan)
     length = choice.length
-    if choice.n_clusters <= 1:
-        return choice
     while len(own) > (k or 1) and pairs:
         for (a, b), rise in pairs.items():
             if math.isnan(rise):

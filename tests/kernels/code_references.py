@@ -14,9 +14,9 @@ def covariances(scatter, weight, floor):
     full = (scatter + prior * mean * np.eye(d)) / (weight + prior) + floor * np.eye(d)
     diagonal = np.diag(np.diag(scatter) / weight + floor)
     return [
-        (full, 1 + d + d * (d + 1) / 2),
-        (diagonal, 1 + 2 * d),
-        ((mean + floor) * np.eye(d), 2 + d),
+        (full, 2 + d + d * (d + 1) / 2),
+        (diagonal, 2 + 2 * d),
+        ((mean + floor) * np.eye(d), 3 + d),
     ]
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from streamclust.refit.code import Code, compact
+from streamclust.refit.code import Choice, Code, compact
 from streamclust.refit.graph import neighbour_graph
 from streamclust.refit.hierarchy import (
     choose,
@@ -32,6 +32,13 @@ def test_joining_undoes_a_split():
     joined = join(code.best(compact(split, np.ones(300))), code)
     assert joined.n_clusters == 4
     assert joined.length == pytest.approx(code.measure(joined.labels, joined.student)[0])
+
+
+@pytest.mark.parametrize("label", [-1, 0])
+def test_joining_none_or_one_changes_nothing(label):
+    points, _ = window(n=50)
+    choice = Choice(np.full(50, label), 1.0, False)
+    assert join(choice, Code(points, np.ones(50))) is choice
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
