@@ -26,11 +26,13 @@ from streamclust.results import (
     IntArray,
     Region,
     Rule,
+    WhyNot,
 )
 from streamclust.router import Router
 from streamclust.rules import RuleBook
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
+from streamclust.windows import Reservoir
 
 BLOCK = 4096
 """Rows that the bulk calls convert at a time, so that float32 input is never copied whole."""
@@ -40,13 +42,18 @@ class Answers:
     """Answers from the engine's components, which it reads and never changes."""
 
     def __init__(
-        self, features: FeatureSpace, scaling: Scaling, tracker: CenterTracker, router: Router
+        self,
+        features: FeatureSpace,
+        scaling: Scaling,
+        window: Reservoir,
+        tracker: CenterTracker,
+        router: Router,
     ) -> None:
         self._features = features
         self._scaling = scaling
         self._tracker = tracker
         self._router = router
-        self.rules = RuleBook(features, scaling, router.tree, tracker)
+        self.rules = RuleBook(features, scaling, window, router.tree, tracker)
         self.ratio = AMBIGUOUS
         self.refresh()
 
@@ -109,10 +116,15 @@ class Answers:
 
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
-        if cluster not in self._tracker.ids:
-            living = ", ".join(map(str, self._tracker.ids)) or "none"
-            raise UnknownCluster(f"no living cluster has id {cluster!r}; living: {living}")
+        self._living(cluster)
         return self.rules.rule(cluster)
+
+    def why_not(self, x: Mapping[FeatureName, Any], cluster: int) -> WhyNot:
+        """Return what keeps an event from a living cluster."""
+        row, _ = self._resolve(x)
+        self._living(cluster)
+        label = self._labels[stream.assign(row, 0, *self._view)]
+        return self.rules.why_not(label, cluster, row[0, :-2], self._ask)
 
     def score(self, x: Mapping[FeatureName, Any]) -> float:
         """Return distance over fence, smallest of all clusters; above 1 is noise, 0 while cold."""
@@ -166,6 +178,16 @@ class Answers:
     def _resolve(self, x: Mapping[FeatureName, Any]) -> tuple[FloatArray, tuple[FeatureName, ...]]:
         row, absent, _ = self._features.resolve(x, 0.0, 1.0, self._tracker.tick)
         return row, absent
+
+    def _ask(self, values: FloatArray) -> int:
+        """Return the label of a row of values in the user's units."""
+        row = np.concatenate([values, [0.0, 1.0]])[None]
+        return self._labels[stream.assign(row, 0, *self._view)]
+
+    def _living(self, cluster: int) -> None:
+        if cluster not in self._tracker.ids:
+            living = ", ".join(map(str, self._tracker.ids)) or "none"
+            raise UnknownCluster(f"no living cluster has id {cluster!r}; living: {living}")
 
     def _warm(self) -> None:
         if not self._tracker.k:

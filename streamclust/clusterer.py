@@ -24,6 +24,7 @@ from streamclust.results import (
     FloatArray,
     IntArray,
     Rule,
+    WhyNot,
 )
 
 AnyChange = TypeVar("AnyChange", bound=Change)
@@ -246,6 +247,14 @@ class StreamClusterer(base.Clusterer):
         """Return the boxes and the fence of a living cluster; UnknownCluster for another id."""
         return self._engine.answers.rule(id)
 
+    def why_not_one(self, x: Point, id: int) -> WhyNot:
+        """Return what keeps an event from a living cluster.
+
+        The smallest change of one feature that would land it there; where none suffices, the
+        conditions of the cluster's nearest box that it does not meet, and the fence.
+        """
+        return self._engine.answers.why_not(x, id)
+
     def score_one(self, x: Point) -> float:
         """Return how anomalous an event is: its distance over the fence; above 1 is noise.
 
@@ -275,6 +284,21 @@ class StreamClusterer(base.Clusterer):
     def metrics(self) -> dict[str, float | int]:
         """Return live figures: events, clusters, noise share, cost, refits, fidelity, price."""
         return self._engine.metrics()
+
+    def fidelity(self) -> float:
+        """Return the share of recent events on which rule and nearest center agreed (prequential).
+
+        Events outside every fence do not count; an exponential mean over about 1,000 events, each
+        judged before it is learned; nan while there is none.
+        """
+        return self._engine.fidelity()
+
+    def price_of_explainability(self) -> float:
+        """Return the mean distance to the rule's center over that to the nearest, recently.
+
+        1 means that rules cost nothing. Prequential, as `fidelity`.
+        """
+        return self._engine.price()
 
     # ------------------------------------------------------------ what changed
 

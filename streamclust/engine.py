@@ -95,7 +95,7 @@ class Engine:
             seed=seed,
         )
         self.router = Router(tree, seed)
-        self.answers = Answers(self.features, self.scaling, self.tracker, self.router)
+        self.answers = Answers(self.features, self.scaling, self.window, self.tracker, self.router)
         self.estimator = (
             COMET(n_clusters=s["n_clusters"], seed=seed) if s["refit"] == "comet" else s["refit"]
         )
@@ -116,7 +116,7 @@ class Engine:
         row = self.features.read(x, time, weight)
         if row is None:
             row = self._resolve(x, time, weight)
-        _, why = self.tracker.observe(row, 0, self.scaling.frame, self.window)
+        _, why = self.tracker.observe(row, 0, self.scaling.frame, self.window, self.router.table)
         if why == stream.ALERT:
             self._dispatch(self._alerts())
         elif why == stream.BAD_VALUE:
@@ -207,7 +207,9 @@ class Engine:
         while at < len(rows):
             if not self.by_events or np.isfinite(times[at]):
                 self._check_time(float(times[at]))
-            at, why = self.tracker.observe(rows, at, self.scaling.frame, self.window)
+            at, why = self.tracker.observe(
+                rows, at, self.scaling.frame, self.window, self.router.table
+            )
             if why == stream.ALERT:
                 self._dispatch(self._alerts())
                 at += 1
@@ -243,9 +245,12 @@ class Engine:
         else:
             raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
         points, weights = self.window.points(), self.scaling.weights
-        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.text)
+        changes += self.router.settle(self.tracker, points, weights, self._text)
         self.answers.refresh()
         return self._tell(changes)
+
+    def _text(self, cluster: int) -> str:
+        return self.answers.rules.text(self.answers.rules.boxes(cluster))
 
     def _tell(self, changes: Iterable[Change]) -> list[Change]:
         numbered = [self.log.append(change) for change in changes]
@@ -369,6 +374,18 @@ class Engine:
 
     # ------------------------------------------------------------ figures and state
 
+    def fidelity(self) -> float:
+        """Return the share of recent events within a fence on which rule and distance agreed."""
+        known = self.tracker.counts[stream.INSIDERS]
+        return float(self.tracker.gauges[stream.FIDELITY]) if known else np.nan
+
+    def price(self) -> float:
+        """Return the mean distance to the rule's center over that to the nearest, recently."""
+        cost, nearest = self.tracker.gauges[[stream.RULE_COST, stream.INSIDE_COST]].tolist()
+        if not self.tracker.counts[stream.INSIDERS]:
+            return np.nan
+        return float(cost / nearest) if nearest > 0 else 1.0
+
     def metrics(self) -> dict[str, float | int]:
         """Return live figures of the model; those of the window are nan before there is one."""
         t, tree, counts, gauges = (
@@ -398,6 +415,8 @@ class Engine:
             "depth": tree.depth,
             "rebuilds": tree.rebuilds,
             "recourse": tree.recourse,
+            "fidelity": self.fidelity(),
+            "price": self.price(),
             "window_fidelity": float(agree.mean()) if len(agree) else np.nan,
             "window_price": tree.cost_ratio(inside) if len(agree) else np.nan,
         }

@@ -6,7 +6,7 @@ Numbers are in the user's own units unless a field says otherwise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -67,12 +67,16 @@ class Box:
         """The number of finite bounds that a reader has to read."""
         return sum(math.isfinite(v) for pair in self.intervals.values() for v in pair)
 
-    def __str__(self) -> str:
-        if not self.intervals:
-            return "always"
-        return " and ".join(
-            interval_text(feature, low, high) for feature, (low, high) in self.intervals.items()
+    def text(self, digits: Callable[[FeatureName, float], str]) -> str:
+        """Return the box in one line, with every bound written by `digits`."""
+        told = (
+            interval_text(feature, low, high, digits)
+            for feature, (low, high) in self.intervals.items()
         )
+        return " and ".join(told) or "always"
+
+    def __str__(self) -> str:
+        return self.text(lambda _, bound: repr(bound))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +100,26 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a cluster is: an event has its id iff a box contains it and a fence holds."""
+    """What a cluster is: an event has its id iff a box contains it and a fence holds.
+
+    Attributes
+    ----------
+    cluster : int
+    boxes : tuple of Box
+        Exact: their bounds are the numbers that the tree compares with. Boxes do not overlap.
+    fence : Fence
+    text : str
+        The boxes as a reader wants them: every bound in the fewest digits that leave each point of
+        the window on its side. ``str(rule)`` is this text.
+    """
 
     cluster: int
     boxes: tuple[Box, ...]
     fence: Fence
+    text: str
 
     def __str__(self) -> str:
-        return " or ".join(f"({box})" if len(self.boxes) > 1 else str(box) for box in self.boxes)
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,41 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
+class WhyNot:
+    """What keeps an event from a cluster.
+
+    Attributes
+    ----------
+    cluster : int
+        The cluster that was asked about.
+    label : int
+        What `predict_one` answers for the event.
+    change : mapping of feature to value, or None
+        The smallest change of one feature, in scaled units, that would land the event in the
+        cluster; empty if it is there already; None if no single feature is enough.
+    conditions : tuple of Condition
+        The conditions of the cluster's nearest box that the event does not meet.
+    fence : Fence
+        The cluster's fence, with the distance of the event (of the changed event, if `change`).
+    """
+
+    cluster: int
+    label: int
+    change: Mapping[FeatureName, float] | None
+    conditions: tuple[Condition, ...]
+    fence: Fence
+
+    def __str__(self) -> str:
+        if self.change == {}:
+            return f"it is in cluster {self.cluster}"
+        if self.change is not None:
+            told = ", ".join(f"{feature} = {value!r}" for feature, value in self.change.items())
+            return f"with {told} it would be in cluster {self.cluster}"
+        needed = " and ".join(map(str, self.conditions)) or "its rule holds"
+        return f"cluster {self.cluster} needs {needed}; {self.fence}"
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """What users see of a living cluster.
 
@@ -212,10 +263,12 @@ class RefitResult:
         return int(self.labels.max()) + 1 if self.labels.size else 0
 
 
-def interval_text(feature: FeatureName, low: float, high: float) -> str:
-    """An interval ``(low, high]`` as a reader writes it."""
+def interval_text(
+    feature: FeatureName, low: float, high: float, digits: Callable[[FeatureName, float], str]
+) -> str:
+    """Return an interval ``(low, high]`` as a reader writes it."""
     if math.isinf(low):
-        return f"{feature} <= {high!r}"
+        return f"{feature} <= {digits(feature, high)}"
     if math.isinf(high):
-        return f"{feature} > {low!r}"
-    return f"{low!r} < {feature} <= {high!r}"
+        return f"{feature} > {digits(feature, low)}"
+    return f"{digits(feature, low)} < {feature} <= {digits(feature, high)}"

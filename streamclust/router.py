@@ -41,7 +41,7 @@ class Router:
     tree : ThresholdTree
         Its centers are measured from the scaling's origin.
     table : tuple of arrays
-        Feature, threshold, children and leaf slots, as `kernels.stream.assign` takes them.
+        Nodes and thresholds as `kernels.stream.route` takes them.
     """
 
     def __init__(self, tree: ThresholdTree, seed: int) -> None:
@@ -51,7 +51,7 @@ class Router:
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._updates = 0
         self._replant = False
-        self.table: tuple[IntArray, FloatArray, IntArray, IntArray]
+        self.table: tuple[IntArray, FloatArray]
         self.compile({})
 
     def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
@@ -125,8 +125,14 @@ class Router:
     def compile(self, slots: dict[int, int]) -> None:
         """Renew `table`; `slots` tells the tracker's slot of every center."""
         feature, threshold, child, owner = self.tree.table()
-        leaf_slot = np.array([slots[int(c)] for c in owner], dtype=np.int64)
-        self.table = (feature, threshold, child, leaf_slot)
+        leaf = np.array([slots[int(c)] for c in owner], dtype=np.int64)
+        if not len(feature):  # no cut: one node whose two sides are the one leaf
+            feature, threshold = np.zeros(1, dtype=np.int64), np.zeros(1)
+            child = np.full((1, 2), -1, dtype=np.int64)
+        below = child.copy()
+        if len(leaf):
+            below[child < 0] = ~leaf[~child[child < 0]]
+        self.table = (np.column_stack([feature, below]), threshold)
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""

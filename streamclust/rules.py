@@ -8,23 +8,44 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 
 import numpy as np
 
 from streamclust.features import FeatureSpace
 from streamclust.kernels import stream
-from streamclust.results import Box, Condition, Explanation, FeatureName, Fence, FloatArray, Rule
+from streamclust.results import (
+    Box,
+    Condition,
+    Explanation,
+    FeatureName,
+    Fence,
+    FloatArray,
+    Rule,
+    WhyNot,
+)
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
+from streamclust.windows import Reservoir
+
+LEAST_DIGITS = 3
+"""Significant digits that a printed bound has at least, unless it needs fewer."""
+Ask = Callable[[FloatArray], int]
 
 
 class RuleBook:
     """Reads rules off a tree and a tracker; owns no state of its own."""
 
     def __init__(
-        self, features: FeatureSpace, scaling: Scaling, tree: ThresholdTree, tracker: CenterTracker
+        self,
+        features: FeatureSpace,
+        scaling: Scaling,
+        window: Reservoir,
+        tree: ThresholdTree,
+        tracker: CenterTracker,
     ) -> None:
+        self._window = window
         self._features = features
         self._scaling = scaling
         self._tree = tree
@@ -32,7 +53,8 @@ class RuleBook:
 
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
-        return Rule(cluster, self.boxes(cluster), self.fence(self._tracker.slot(cluster)))
+        boxes = self.boxes(cluster)
+        return Rule(cluster, boxes, self.fence(self._tracker.slot(cluster)), self.text(boxes))
 
     def boxes(self, cluster: int) -> tuple[Box, ...]:
         """Return one interval per bounded feature for every leaf group that answers `cluster`."""
@@ -46,10 +68,47 @@ class RuleBook:
             for box in self._tree.boxes(cluster)
         )
 
-    def text(self, cluster: int) -> str:
-        """Return the boxes of a living cluster as one line."""
-        boxes = self.boxes(cluster)
-        return " or ".join(f"({box})" if len(boxes) > 1 else str(box) for box in boxes)
+    def text(self, boxes: tuple[Box, ...]) -> str:
+        """Return boxes as one line, each bound in the fewest digits that the window allows."""
+        told = [box.text(self._digits) for box in boxes]
+        return told[0] if len(told) == 1 else " or ".join(f"({one})" for one in told)
+
+    def why_not(self, label: int, cluster: int, point: FloatArray, ask: Ask) -> WhyNot:
+        """Say what keeps `point` from `cluster`.
+
+        Parameters
+        ----------
+        label : int
+            The answer for `point`.
+        cluster : int
+            A living cluster.
+        point : array of shape (n_features,)
+            Measured from the origin.
+        ask : function from a row of the user's values to its label
+        """
+        slot = self._tracker.slot(cluster)
+        value = self._scaling.origin + point
+        best: tuple[float, dict[FeatureName, float], FloatArray] | None = None
+        fewest: tuple[tuple[int, float], tuple[Condition, ...]] | None = None
+        for box in self._tree.boxes(cluster):
+            missed = {j: bounds for j, bounds in box.items() if not _inside(point[j], *bounds)}
+            conditions, cost, moved = [], 0.0, value.copy()
+            for j, (low, high) in missed.items():
+                above = bool(point[j] > high)
+                bound = self._threshold(j, high if above else low)
+                conditions.append(Condition(self._features.names[j], "<=" if above else ">", bound))
+                moved[j] = bound if above else math.nextafter(bound, math.inf)
+                cost += abs(moved[j] - value[j]) * self._scaling.weights[j]
+            if fewest is None or (len(missed), cost) < fewest[0]:
+                fewest = ((len(missed), cost), tuple(conditions))
+            if len(missed) == 1 and (best is None or cost < best[0]) and ask(moved) == cluster:
+                (j,) = missed
+                best = (cost, {self._features.names[j]: float(moved[j])}, moved)
+        change = {} if label == cluster else best[1] if best else None
+        shown = best[2] - self._scaling.origin if best and change else point
+        distance = self._tracker.distances(shown[None], self._scaling.weights)[0, slot]
+        told = () if label == cluster or fewest is None else fewest[1]
+        return WhyNot(cluster, label, change, told, self.fence(slot, float(distance)))
 
     def conditions(self, point: FloatArray) -> tuple[Condition, ...]:
         """Return the comparisons that the tree makes on `point`, root to leaf."""
@@ -91,8 +150,32 @@ class RuleBook:
         by_rule = label in (leaf, -1)
         return Explanation(label, self.conditions(point), fence, by_rule, substituted)
 
+    def _digits(self, feature: FeatureName, bound: float) -> str:
+        j = self._features.names.index(feature)
+        values = self._scaling.origin[j] + self._window.points()[:, j]
+        return fewest_digits(bound, values)
+
     def _threshold(self, feature: int, cut: float) -> float:
         return cut if math.isinf(cut) else last_below(cut, float(self._scaling.origin[feature]))
+
+
+def fewest_digits(bound: float, values: FloatArray) -> str:
+    """Return `bound` in the fewest significant digits that keep every value on its side.
+
+    A value is on the left where it is at most the bound.
+    """
+    below, above = values[values <= bound], values[values > bound]
+    low = float(below.max()) if len(below) else -math.inf
+    high = float(above.min()) if len(above) else math.inf
+    for digits in range(1, 17):
+        text = f"{bound:.{digits}g}"
+        if low <= float(text) < high and (digits >= LEAST_DIGITS or float(text) == bound):
+            return text
+    return repr(bound)
+
+
+def _inside(value: float, low: float, high: float) -> bool:
+    return low < value <= high
 
 
 def last_below(cut: float, origin: float) -> float:

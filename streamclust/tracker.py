@@ -120,7 +120,12 @@ class CenterTracker:
         return self.stats[: self.k]
 
     def observe(
-        self, rows: FloatArray, start: int, frame: FloatArray, window: Reservoir
+        self,
+        rows: FloatArray,
+        start: int,
+        frame: FloatArray,
+        window: Reservoir,
+        table: tuple[IntArray, FloatArray],
     ) -> tuple[int, int]:
         """Observe rows, one compiled call; see `kernels.stream.observe`."""
         return stream.observe(
@@ -133,6 +138,7 @@ class CenterTracker:
             self.micro,
             window.slots,
             window.heap,
+            *table,
             self.counts,
             self.gauges,
         )

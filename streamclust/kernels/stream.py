@@ -14,14 +14,14 @@ from streamclust.kernels.compiled import kernel
 from streamclust.results import FloatArray, IntArray
 
 # Entries of the integer array `counts`.
-TICK, N_CENTERS, N_MICRO, NEXT_REFIT, ALERTS, MOVED_SLOT, DEAD_SLOT, OUTLIERS = range(8)
-N_COUNTS = 8
+TICK, N_CENTERS, N_MICRO, NEXT_REFIT, ALERTS, MOVED_SLOT, DEAD_SLOT, OUTLIERS, INSIDERS = range(9)
+N_COUNTS = 9
 # Entries of the float array `gauges`; those after STAMP are settings.
 NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILENCE, MIN_WEIGHT = (
     range(12)
 )
-BY_TREE, FENCED, MEAN_GAP, LAST_OUTLIER, MASS = range(12, 17)
-N_GAUGES = 17
+BY_TREE, FENCED, MEAN_GAP, LAST_OUTLIER, MASS, FIDELITY, INSIDE_COST, RULE_COST = range(12, 20)
+N_GAUGES = 20
 # Columns of `stats`, one row per center.
 FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE, STEADY = range(9)
 N_STATS = 9
@@ -43,6 +43,7 @@ RATE_LEVEL = RATE_GAPS / np.log(2.0)  # the fast weight of a steady cluster
 RATE_DEAD = 0.1 * RATE_LEVEL
 GAP_LIMIT = 10.0  # a silence must not lengthen the mean gap that it is measured by
 SHARE_STEP = 1.0 / 256.0
+RULE_STEP = 1.0 / 1024.0
 SHIFTS = 3
 FADED = 0.05  # weight below which a micro-center is dropped
 
@@ -279,6 +280,45 @@ def arrive(
 
 
 @kernel
+def route(row: FloatArray, nodes: IntArray, threshold: FloatArray) -> int:
+    """Return the slot of the center whose leaf holds a row measured from the origin.
+
+    A node is ``[feature, left, right]``; ``row[feature] <= threshold`` goes left, and a negative
+    child ~slot is a leaf. There is at least one node.
+    """
+    at = 0
+    while at >= 0:
+        at = nodes[at, 1] if row[nodes[at, 0]] <= threshold[at] else nodes[at, 2]
+    return ~at
+
+
+@kernel
+def judge(
+    row: FloatArray,
+    slot: int,
+    dist: float,
+    weights: FloatArray,
+    nodes: IntArray,
+    threshold: FloatArray,
+    centers: FloatArray,
+    counts: IntArray,
+    gauges: FloatArray,
+) -> None:
+    """Keep fidelity and price of the rule, as of before the row is learned (prequential).
+
+    Fidelity is the share of recent events within a fence whose leaf is that of their center; the
+    price is the mean distance to the leaf's center over that to their own.
+    """
+    leaf = route(row, nodes, threshold)
+    counts[INSIDERS] += 1
+    share = max(1.0 / counts[INSIDERS], RULE_STEP)
+    answered = dist if leaf == slot else distance(row, centers[leaf], weights, gauges[P])
+    gauges[FIDELITY] += share * ((1.0 if leaf == slot else 0.0) - gauges[FIDELITY])
+    gauges[INSIDE_COST] += share * (dist - gauges[INSIDE_COST])
+    gauges[RULE_COST] += share * (answered - gauges[RULE_COST])
+
+
+@kernel
 def observe(
     rows: FloatArray,
     start: int,
@@ -289,14 +329,17 @@ def observe(
     micro: FloatArray,
     slots: FloatArray,
     heap: IntArray,
+    nodes: IntArray,
+    threshold: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> tuple[int, int]:
     """Observe rows from `start` on; return the row at which it stopped, and why.
 
     Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
-    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,). On ALERT the row
-    has been learned; on BAD_VALUE and BAD_TIME nothing of it has.
+    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,), nodes and
+    threshold as in `route`. On ALERT the row has been learned; on BAD_VALUE and BAD_TIME nothing
+    of it has.
     """
     n, d = rows.shape[0], frame.shape[1]
     origin, weights = frame[0], frame[1]
@@ -332,6 +375,7 @@ def observe(
             if k > 0:
                 gauges[COST] += SHARE_STEP * (near - gauges[COST])
             if slot >= 0:
+                judge(row, slot, dist, weights, nodes, threshold, centers, counts, gauges)
                 if arrive(row, slot, dist, weights, centers, placed, stats, gauges):
                     counts[ALERTS] |= MOVED
                     counts[MOVED_SLOT] = slot
@@ -364,23 +408,12 @@ def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
 
 
 @kernel
-def route(row: FloatArray, feature: IntArray, threshold: FloatArray, child: IntArray) -> int:
-    """Return the leaf that the tree's table leads to: ``row[feature] <= threshold`` goes left."""
-    at = 0 if feature.shape[0] else -1
-    while at >= 0:
-        at = child[at, 0] if row[feature[at]] <= threshold[at] else child[at, 1]
-    return ~at
-
-
-@kernel
 def assign(
     rows: FloatArray,
     i: int,
     frame: FloatArray,
-    feature: IntArray,
+    nodes: IntArray,
     threshold: FloatArray,
-    child: IntArray,
-    leaf_slot: IntArray,
     centers: FloatArray,
     stats: FloatArray,
     counts: IntArray,
@@ -399,7 +432,7 @@ def assign(
     if k == 0:
         return NOWHERE
     if gauges[BY_TREE]:
-        slot = leaf_slot[route(row, feature, threshold, child)]
+        slot = route(row, nodes, threshold)
         if not gauges[FENCED] or distance(row, centers[slot], weights, p) <= stats[slot, FENCE]:
             return slot
         for c in range(k):
@@ -415,10 +448,8 @@ def assign_rows(
     rows: FloatArray,
     slots: IntArray,
     frame: FloatArray,
-    feature: IntArray,
+    nodes: IntArray,
     threshold: FloatArray,
-    child: IntArray,
-    leaf_slot: IntArray,
     centers: FloatArray,
     stats: FloatArray,
     counts: IntArray,
@@ -426,9 +457,7 @@ def assign_rows(
 ) -> int:
     """Assign every row, into `slots`; return the first refused row, or the number of rows."""
     for i in range(rows.shape[0]):
-        slots[i] = assign(
-            rows, i, frame, feature, threshold, child, leaf_slot, centers, stats, counts, gauges
-        )
+        slots[i] = assign(rows, i, frame, nodes, threshold, centers, stats, counts, gauges)
         if slots[i] == REFUSED:
             return i
     return rows.shape[0]

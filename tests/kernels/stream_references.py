@@ -22,19 +22,20 @@ def uniform(seed, tick):
     return ((z >> 11) + 0.5) / 2.0**53
 
 
-def leaf(row, feature, threshold, child):
-    at = 0 if len(feature) else -1
+def leaf(row, nodes, threshold):
+    at = 0
     while at >= 0:
-        at = int(child[at][0] if row[feature[at]] <= threshold[at] else child[at][1])
+        feature, left, right = (int(v) for v in nodes[at])
+        at = left if row[feature] <= threshold[at] else right
     return -at - 1
 
 
-def answer(row, leaf_slot, centers, fences, weights, p, tree, by_tree, fenced):
+def answer(row, centers, fences, weights, p, tree, by_tree, fenced):
     """The slot that `assign` should give to a row measured from the origin."""
     distances = np.array([distance(row, c, weights, p) for c in centers])
     holds = distances <= fences
     if by_tree:
-        return int(leaf_slot[leaf(row, *tree)]) if not fenced or holds.any() else -1
+        return leaf(row, *tree) if not fenced or holds.any() else -1
     if holds.any():
         return int(np.where(holds, distances, np.inf).argmin())
     return -1 if fenced else int(distances.argmin())

@@ -73,30 +73,28 @@ def test_a_small_step_follows_the_gradient(p):
     assert (moved - b) * weights == pytest.approx(expected, rel=1e-6)
 
 
-def tree_of(rng, d, leaves):
-    """A random tree as the tables of `ThresholdTree.table`."""
-    m = leaves - 1
-    child = np.zeros((m, 2), dtype=np.int64)
-    open_ends, node, leaf = [(0, 0), (0, 1)] if m else [], 1, 0
+def tree_of(rng, d, k, leaves):
+    """A random tree as the table of `Router`."""
+    m = max(leaves - 1, 1)
+    nodes = np.zeros((m, 3), dtype=np.int64)
+    nodes[:, 0] = rng.integers(0, d, m)
+    open_ends, node = [(0, 1), (0, 2)], 1
     while open_ends:
         at = open_ends.pop(int(rng.integers(len(open_ends))))
         if node < m:
-            child[at] = node
-            open_ends += [(node, 0), (node, 1)]
+            nodes[at] = node
+            open_ends += [(node, 1), (node, 2)]
             node += 1
         else:
-            child[at] = -leaf - 1
-            leaf += 1
-    return rng.integers(0, d, m), rng.normal(size=m), child
+            nodes[at] = ~int(rng.integers(k))
+    return nodes, rng.normal(size=m)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_assignments_equal_the_plain_ones(seed):
     rng = np.random.default_rng(seed)
     d, k = int(rng.integers(1, 6)), int(rng.integers(1, 8))
-    leaves = int(rng.integers(1, 12))
-    tree = tree_of(rng, d, leaves)
-    leaf_slot = rng.integers(0, k, leaves)
+    tree = tree_of(rng, d, k, int(rng.integers(1, 12)))
     frame = np.array([rng.normal(size=d), rng.uniform(0, 2, d)])
     centers, stats = rng.normal(size=(k + 2, d)), np.zeros((k + 2, stream.N_STATS))
     stats[:, stream.FENCE] = rng.uniform(0.1, 2, k + 2)
@@ -110,7 +108,6 @@ def test_assignments_equal_the_plain_ones(seed):
             expected = [
                 plain.answer(
                     row - frame[0],
-                    leaf_slot,
                     centers[:k],
                     stats[:k, stream.FENCE],
                     frame[1],
@@ -122,7 +119,7 @@ def test_assignments_equal_the_plain_ones(seed):
                 for row in rows[:, :d]
             ]
             found = np.zeros(40, dtype=np.int64)
-            view = (frame, *tree, leaf_slot, centers, stats, counts, gauges)
+            view = (frame, *tree, centers, stats, counts, gauges)
             singles = [stream.assign(rows[i : i + 1].copy(), 0, *view) for i in range(40)]
             assert stream.assign_rows(rows, found, *view) == 40
             assert found.tolist() == expected == singles
@@ -142,6 +139,8 @@ def blank(d, k=0, **settings):
         np.zeros((513, d + 1)),
         np.zeros((20, d + 3)),
         np.zeros(21, dtype=np.int64),
+        np.array([[0, -1, -1]]),
+        np.zeros(1),
         counts,
         gauges,
     )
@@ -219,3 +218,18 @@ def test_a_steady_cluster_is_never_silent_and_a_stopped_one_is_after_forty_gaps(
     for now, expected in ((40, False), (150, False), (170, True)):
         gauges[stream.NOW] = now
         assert stream.silent(0, stats, gauges) is expected
+
+
+def test_fidelity_and_price_are_of_before_the_row_is_learned():
+    arrays_ = list(blank(1))
+    arrays_[1][:2, 0] = 0.0, 4.0
+    arrays_[3][:2, stream.FENCE] = 3.0
+    arrays_[3][:2, stream.GAP] = 1.0
+    arrays_[7] = np.array([[0, ~0, ~1]])
+    arrays_[8] = np.array([3.0])  # the border of the centers lies at 2
+    arrays_[-2][stream.N_CENTERS] = 2
+    for x, fidelity in ((0.5, 1.0), (2.5, 0.5), (3.5, 2 / 3), (20.0, 2 / 3)):
+        stream.observe(np.array([[x, np.nan, 1.0]]), 0, *arrays_)
+        assert arrays_[-1][stream.FIDELITY] == pytest.approx(fidelity)
+    assert arrays_[-1][stream.INSIDE_COST] == pytest.approx((0.5 + 1.5 + 0.5) / 3)
+    assert arrays_[-1][stream.RULE_COST] == pytest.approx((0.5 + 2.5 + 0.5) / 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import pickle
 from datetime import UTC, datetime, timedelta
@@ -693,3 +694,58 @@ def test_clones_and_copies():
     for x in events(blobs(200, 8)[0]):
         model.learn_one(x), twin.learn_one(x), thawed.learn_one(x)
     assert state(model) == state(twin) == state(thawed)
+
+
+# ------------------------------------------------------------ rules for readers
+
+
+def test_rules_read_in_few_digits_and_hold_exactly():
+    model = taught()
+    rule = model.rule(0)
+    assert str(rule) == rule.text
+    digits = [len(word.strip("()").replace(".", "")) for word in rule.text.split() if "." in word]
+    assert max(digits) <= 6
+    window = model._engine.scaling.origin + model._engine.window.points()
+    for x in events(window):
+        held = [c for c in model.clusters if any(b.contains(x) for b in model.rule(c).boxes)]
+        assert len(held) == 1
+
+
+def test_why_not_names_the_smallest_change_that_lands_an_event_there():
+    model = taught()
+    for start, end in itertools.permutations(range(3), 2):
+        x = events(CENTERS[start : start + 1])[0]
+        here, there = model.predict_one(x), model.predict_one(events(CENTERS[end : end + 1])[0])
+        why = model.why_not_one(x, there)
+        assert (why.cluster, why.label) == (there, here)
+        if why.change is None:
+            assert why.conditions
+            assert not all(c.holds(x) for c in why.conditions)
+        else:
+            assert model.predict_one({**x, **why.change}) == there
+            assert why.fence.holds or model.score_one({**x, **why.change}) <= 1
+        assert str(why)
+    assert model.why_not_one(x, here).change == {}
+    with pytest.raises(UnknownCluster):
+        model.why_not_one(x, 99)
+
+
+def test_why_not_of_a_near_event_is_one_step_over_the_threshold():
+    rng = np.random.default_rng(0)
+    model = StreamClusterer()
+    for i in range(600):
+        model.learn_one({"load": rng.normal(0.3 + 0.1 * (i % 2), 0.01), "temp": rng.normal(50, 2)})
+    low, high = (model.predict_one({"load": v, "temp": 50}) for v in (0.3, 0.4))
+    why = model.why_not_one({"load": 0.33, "temp": 50.0}, high)
+    assert low != high
+    assert list(why.change) == ["load"]
+    assert 0.33 < why.change["load"] < 0.39
+    assert str(why).startswith("with load = 0.3")
+
+
+def test_fidelity_and_price_are_live():
+    assert math.isnan(StreamClusterer().fidelity())
+    assert math.isnan(StreamClusterer().price_of_explainability())
+    model = taught(1500)
+    assert 0.98 <= model.fidelity() <= 1.0
+    assert 1.0 <= model.price_of_explainability() < 1.05

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamclust.rules import last_below
+from streamclust.rules import fewest_digits, last_below
 
 NUMBERS = st.floats(-1e150, 1e150)
 
@@ -25,3 +26,16 @@ def test_it_is_the_largest_value_that_the_comparison_admits(cut, origin):
 @given(NUMBERS, st.floats(-1e3, 1e3), NUMBERS)
 def test_every_value_is_on_the_side_that_is_printed(cut, origin, value):
     assert (value <= last_below(cut, origin)) == (value - origin <= cut)
+
+
+@given(NUMBERS, st.lists(NUMBERS, max_size=20))
+def test_printed_digits_keep_every_window_value_on_its_side(bound, values):
+    told = float(fewest_digits(bound, np.array(values)))
+    assert all((v <= bound) == (v <= told) for v in values)
+
+
+def test_printed_digits_are_few():
+    assert fewest_digits(29.736890066394846, np.array([20.0, 40.0])) == "29.7"
+    assert fewest_digits(29.736890066394846, np.array([29.736, 29.738])) == "29.737"
+    assert fewest_digits(0.5, np.array([])) == "0.5"
+    assert fewest_digits(1e-7, np.array([0.0, 1.0])) == "1e-07"
