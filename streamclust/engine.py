@@ -245,12 +245,9 @@ class Engine:
         else:
             raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
         points, weights = self.window.points(), self.scaling.weights
-        changes += self.router.settle(self.tracker, points, weights, self._text)
+        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.text)
         self.answers.refresh()
         return self._tell(changes)
-
-    def _text(self, cluster: int) -> str:
-        return self.answers.rules.text(self.answers.rules.boxes(cluster))
 
     def _tell(self, changes: Iterable[Change]) -> list[Change]:
         numbered = [self.log.append(change) for change in changes]

@@ -6,7 +6,7 @@ Numbers are in the user's own units unless a field says otherwise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -106,20 +106,21 @@ class Rule:
     ----------
     cluster : int
     boxes : tuple of Box
-        Exact: their bounds are the numbers that the tree compares with. Boxes do not overlap.
+        Exact: their bounds are the numbers that the tree compares with. Boxes do not overlap; the
+        simplest comes first.
     fence : Fence
-    text : str
+    lines : tuple of str
         The boxes as a reader wants them: every bound in the fewest digits that leave each point of
-        the window on its side. ``str(rule)`` is this text.
+        the window on its side. ``str(rule)`` joins these lines.
     """
 
     cluster: int
     boxes: tuple[Box, ...]
     fence: Fence
-    text: str
+    lines: tuple[str, ...]
 
     def __str__(self) -> str:
-        return self.text
+        return either(self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +262,11 @@ class RefitResult:
     def n_clusters(self) -> int:
         """The number of clusters found."""
         return int(self.labels.max()) + 1 if self.labels.size else 0
+
+
+def either(lines: Sequence[str]) -> str:
+    """Return alternatives in one line."""
+    return lines[0] if len(lines) == 1 else " or ".join(f"({line})" for line in lines)
 
 
 def interval_text(

@@ -23,6 +23,7 @@ from streamclust.results import (
     FloatArray,
     Rule,
     WhyNot,
+    either,
 )
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
@@ -54,11 +55,11 @@ class RuleBook:
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
         boxes = self.boxes(cluster)
-        return Rule(cluster, boxes, self.fence(self._tracker.slot(cluster)), self.text(boxes))
+        return Rule(cluster, boxes, self.fence(self._tracker.slot(cluster)), self._lines(boxes))
 
     def boxes(self, cluster: int) -> tuple[Box, ...]:
         """Return one interval per bounded feature for every leaf group that answers `cluster`."""
-        return tuple(
+        boxes = [
             Box(
                 {
                     self._features.names[j]: (self._threshold(j, low), self._threshold(j, high))
@@ -66,12 +67,15 @@ class RuleBook:
                 }
             )
             for box in self._tree.boxes(cluster)
-        )
+        ]
+        return tuple(sorted(boxes, key=lambda box: box.n_bounds))
 
-    def text(self, boxes: tuple[Box, ...]) -> str:
-        """Return boxes as one line, each bound in the fewest digits that the window allows."""
-        told = [box.text(self._digits) for box in boxes]
-        return told[0] if len(told) == 1 else " or ".join(f"({one})" for one in told)
+    def text(self, cluster: int) -> str:
+        """Return the boxes of a living cluster in one line."""
+        return either(self._lines(self.boxes(cluster)))
+
+    def _lines(self, boxes: tuple[Box, ...]) -> tuple[str, ...]:
+        return tuple(box.text(self._digits) for box in boxes)
 
     def why_not(self, label: int, cluster: int, point: FloatArray, ask: Ask) -> WhyNot:
         """Say what keeps `point` from `cluster`.

@@ -1,12 +1,11 @@
 """What a person reads: the progress line, the summary of a run, the table of clusters.
 
-Numbers in tables are rounded to five digits; the exact ones are in answers, in snapshots and in
-``inspect --json``.
+Bounds in tables have as many digits as the window needs; the exact ones are in answers, in
+snapshots and in ``inspect --json``.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ import msgspec
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from streamclust.results import Box, Cluster, Rule
+    from streamclust.results import Cluster, Rule
     from streamclust_adapters.runner import Totals
 
 SHOWN_CLUSTERS = 30
@@ -136,23 +135,10 @@ def _table(clusters: Mapping[int, Cluster], most: int | None) -> Table:
 
 def rule_text(rule: Rule, most: int | None = None) -> str:
     """A rule as a reader writes it, the simplest boxes first, at most `most` of them."""
-    boxes = sorted(rule.boxes, key=lambda box: box.n_bounds)
-    told = [_box_text(box) for box in boxes[:most]]
-    if len(boxes) > len(told):
-        told.append(f"... {len(boxes) - len(told)} more, narrower")
-    return "\nor ".join(told) or "always"
-
-
-def _box_text(box: Box) -> str:
-    parts = []
-    for feature, (low, high) in box.intervals.items():
-        if math.isinf(low):
-            parts.append(f"{feature} <= {high:.5g}")
-        elif math.isinf(high):
-            parts.append(f"{feature} > {low:.5g}")
-        else:
-            parts.append(f"{low:.5g} < {feature} <= {high:.5g}")
-    return " and ".join(parts) or "always"
+    told = list(rule.lines[:most])
+    if len(rule.lines) > len(told):
+        told.append(f"... {len(rule.lines) - len(told)} more, narrower")
+    return "\nor ".join(told)
 
 
 def model_json(model: Described, source: object) -> str:

@@ -116,7 +116,8 @@ class StreamClusterer:
     def _cluster(self, i):
         fence = Fence(i, self._centers[i], RADIUS)
         name, value = next(iter(self._centers[i].items()))
-        rule = Rule(i, (Box({name: (-math.inf, value + RADIUS)}),), fence)
+        box = Box({name: (-math.inf, value + RADIUS)})
+        rule = Rule(i, (box,), fence, (str(box),))
         return Cluster(i, float(self._sizes[i]), self._sizes[i], (i,), 1, 1.0, rule)
 
     def metrics(self):

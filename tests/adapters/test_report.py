@@ -9,15 +9,23 @@ from streamclust_adapters.runner import Totals
 
 INF = math.inf
 BOXES = (
-    Box({"load": (0.1, 0.25), "temp": (-INF, 60.123456)}),
     Box({"temp": (100.0, INF)}),
+    Box({"load": (0.1, 0.25), "temp": (-INF, 60.125)}),
     Box({"load": (0.1, 0.2), "temp": (1.0, 2.0)}),
 )
 
 
 def cluster(number, weight, boxes=BOXES):
     fence = Fence(number, {"load": 0.2, "temp": 50.0}, 3.25)
-    return Cluster(number, weight, int(weight), (number,), 1, 1.0, Rule(number, boxes, fence))
+    return Cluster(
+        number,
+        weight,
+        int(weight),
+        (number,),
+        1,
+        1.0,
+        Rule(number, boxes, fence, tuple(map(str, boxes))),
+    )
 
 
 class Terminal(io.StringIO):
@@ -28,12 +36,12 @@ class Terminal(io.StringIO):
 def test_a_rule_is_read_simplest_box_first():
     rule = cluster(0, 1.0).rule
     assert rule_text(rule) == (
-        "temp > 100\n"
-        "or 0.1 < load <= 0.25 and temp <= 60.123\n"
-        "or 0.1 < load <= 0.2 and 1 < temp <= 2"
+        "temp > 100.0\n"
+        "or 0.1 < load <= 0.25 and temp <= 60.125\n"
+        "or 0.1 < load <= 0.2 and 1.0 < temp <= 2.0"
     )
-    assert rule_text(rule, 1) == "temp > 100\nor ... 2 more, narrower"
-    assert rule_text(Rule(0, (Box({}),), rule.fence)) == "always"
+    assert rule_text(rule, 1) == "temp > 100.0\nor ... 2 more, narrower"
+    assert rule_text(Rule(0, (Box({}),), rule.fence, ("always",))) == "always"
 
 
 def test_the_table_has_the_heaviest_clusters_first_and_counts_the_rest():
