@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from streamclust.nodes import cuts_under
 from streamclust.tree import ThresholdTree
 
 D = 32
@@ -78,14 +77,14 @@ def run(k, kind, measure, n, seed=0):
     gone = None
     for id, update in updates(tree, kind, n, rng):
         if counted:
-            cuts, answers = cuts_under(tree._root), tree.route_many(points)
+            cuts, answers = tree.cuts, tree.route_many(points)
         begin = time.process_time()
         recourse = update()
         spent = time.process_time() - begin
         (rebuilding if recourse.rebuilt else calm).append(spent)
         sizes += recourse.rebuilt
         if counted:
-            now, after = cuts_under(tree._root), tree.route_many(points)
+            now, after = tree.cuts, tree.route_many(points)
             if not recourse.rebuilt:
                 foreign += max(len(now ^ cuts) - recourse.own, 0)
             moved = (after != answers) & (after != id) & (answers != id)
@@ -114,10 +113,10 @@ def main():
     options = parser.parse_args()
     ks = [100, 300, 1000] if options.quick else [100, 300, 1000, 3000, 10_000]
     run(100, "random", "gap", 50)  # compiles the kernels
+    print(f"d = {D}; per update: CPU ms (without rebuilds), share of time in rebuilds, centers")
     print(
-        f"d = {D}; per update: CPU ms (rebuilds apart), share of time in rebuilds, centers rebuilt;"
+        "rebuilt; foreign cuts between rebuilds; k x share of foreign answers; cost of the answers"
     )
-    print("foreign cuts between rebuilds; k x share of foreign answers; cost / nearest-center cost")
     results = {}
     for measure in ("gap", "paper"):
         for kind in ("random", "sorted", "drifting"):

@@ -8,7 +8,7 @@ The idea of more leaves than centers is ExKMC's (Frost, Moshkovitz and Rashtchia
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -22,6 +22,42 @@ MOST_NODES = 255
 """Nodes that a subtree may have before pruning."""
 MOST_ENTRIES = 1 << 22
 """Bound on points times features looked at in one leaf; the features of most spread are kept."""
+
+
+class Corrections:
+    """The correction subtrees of a tree, by leaf.
+
+    Attributes
+    ----------
+    by_leaf : dict of center id -> Correction
+    """
+
+    def __init__(self, by_leaf: Mapping[int, Correction] | None = None) -> None:
+        self.by_leaf = dict(by_leaf or {})
+        self._named: dict[int, set[int]] = {}  # center id -> leaves whose correction names it
+        for leaf, correction in self.by_leaf.items():
+            for named in correction.owner.tolist():
+                self._named.setdefault(named, set()).add(leaf)
+
+    def drop(self, leaves: Iterable[int]) -> bool:
+        """Drop the corrections of leaves; answers whether there was one."""
+        dropped = False
+        for leaf in leaves:
+            correction = self.by_leaf.pop(leaf, None)
+            if correction is not None:
+                dropped = True
+                for named in correction.owner.tolist():
+                    self._named.get(named, set()).discard(leaf)
+        return dropped
+
+    def drop_naming(self, id: int) -> bool:
+        """Drop every correction that names a center; answers whether there was one."""
+        return self.drop(list(self._named.pop(id, ())))
+
+    @property
+    def n_leaves(self) -> int:
+        """Leaves that the corrections add."""
+        return sum(correction.feature.size for correction in self.by_leaf.values())
 
 
 class Sprout:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamclust.kernels.cuts import KeyArray, first_arrivals
+from streamclust.kernels.cuts import KeyArray, Law, first_arrivals
 from streamclust.kernels.mistakes import best_draw, calmest_cells, cell_knots, landings
 from streamclust.nodes import MASK, Arrival, Measure, Node, Part, Record, ids_under
 from streamclust.results import FloatArray, IntArray
 
 GOLDEN = 0x9E3779B97F4A7C15
-SHARPNESS = 10.0
+SHARPNESS = 15.0
 """A cell's mass shrinks by ``exp(-SHARPNESS * excess mistakes / points per center)`` ..."""
 LEAST_FACTOR = 1e-4
 """... but never below this share: the price bound of the paper survives up to its inverse."""
@@ -86,9 +86,7 @@ def draw(
     """Earliest arrivals, before `bound`, of `centers` (n, d) under each of `keys`."""
     shape = (len(keys), centers.shape[0])
     draws = Draws(np.empty(shape), np.empty((*shape, 4), dtype=np.int64), np.empty(shape))
-    first_arrivals(
-        np.array(keys, dtype=np.uint64),
-        feature_keys,
+    law = Law(
         measure.anchor,
         measure.weights,
         measure.scale,
@@ -98,6 +96,11 @@ def draw(
         measure.starts,
         measure.knots,
         measure.masses,
+        feature_keys,
+    )
+    first_arrivals(
+        law,
+        np.array(keys, dtype=np.uint64),
         centers,
         bound,
         draws.times,

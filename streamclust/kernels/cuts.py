@@ -12,7 +12,7 @@ the comparison ``x <= threshold`` that routing uses.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,38 @@ SLACK = 1e-9  # how far beyond a center's mass arrivals are still compared: roun
 LAST_INDEX = 4096  # a band holds no more arrivals; only a band that cannot cut at all gets there
 HIGHEST = 2.0**1000  # masses beyond are treated alike
 EARLIEST = 2.0**-71  # no exponential number drawn here is smaller
+
+
+class Law(NamedTuple):
+    """All that the clocks of a node depend on, but for its key.
+
+    Attributes
+    ----------
+    anchor, weights : float arrays of shape (d,)
+        In user's units, and per user's unit. The paper's mass of a coordinate x is
+        ``(weight * |x - anchor| / scale) ** p``.
+    scale, p : float
+    lowest_band : int
+        Marks below ``16 ** lowest_band`` never arrive.
+    table_of : int array of shape (d,)
+        Which table a feature has, or -1: the paper's measure.
+    starts : int array of shape (2 * tables + 1,)
+        Where the knots of (table, side) begin.
+    knots, masses : float arrays
+        Coordinates outward from the anchor, and the cumulative mass there.
+    feature_keys : uint64 array of shape (>= d,)
+    """
+
+    anchor: FloatArray
+    weights: FloatArray
+    scale: float
+    p: float
+    lowest_band: int
+    table_of: IntArray
+    starts: IntArray
+    knots: FloatArray
+    masses: FloatArray
+    feature_keys: KeyArray
 
 
 @kernel
@@ -85,114 +117,88 @@ def first_bits(group: np.uint64, band: int) -> int:
 
 
 @kernel
-def mass_of(
-    x: float,
-    anchor: float,
-    side: int,
-    weight: float,
-    scale: float,
-    p: float,
-    knots: FloatArray,
-    masses: FloatArray,
-    begin: int,
-    end: int,
-) -> float:
-    """No arrival with a larger mark cuts `x`.
+def table_span(law: Law, i: int, side: int) -> tuple[int, int]:
+    """Where the knots of a feature's side begin and end; both 0 without a table."""
+    if law.table_of[i] < 0:
+        return 0, 0
+    at = 2 * law.table_of[i] + side
+    return int(law.starts[at]), int(law.starts[at + 1])
 
-    Parameters
-    ----------
-    x, anchor : float
-        Coordinates of the center (on the given side of the anchor) and of the anchor.
-    side : int
-        1 where ``x > anchor``, 0 where ``x < anchor``.
-    weight, scale, p : float
-        The paper's mass is ``(weight * |x - anchor| / scale) ** p``.
-    knots, masses : float arrays
-        ``begin:end`` is the tabulated part, outward from the anchor; empty where the paper's
-        measure holds.
+
+@kernel
+def paper_mass(law: Law, i: int, x: float) -> float:
+    """The paper's mass of coordinate `x` of feature `i`."""
+    return power(law.weights[i] * abs(x - law.anchor[i]) / law.scale, law.p)
+
+
+@kernel
+def mass_of(law: Law, i: int, side: int, x: float) -> float:
+    """No arrival of feature `i` with a larger mark cuts `x`.
+
+    `side` is 1 where x lies above the anchor, 0 where below.
     """
-    outer = power(weight * abs(x - anchor) / scale, p)
+    outer = paper_mass(law, i, x)
+    begin, end = table_span(law, i, side)
     last = end - 1
     if last < begin:
         return float(min(outer * (1.0 + SLACK), HIGHEST))
-    edge = knots[last]
+    edge = law.knots[last]
     if (x > edge) if side == 1 else (x < edge):
-        beyond = outer - power(weight * abs(edge - anchor) / scale, p)
-        return float(min((masses[last] + beyond) + SLACK * (masses[last] + outer), HIGHEST))
+        beyond = outer - paper_mass(law, i, edge)
+        inner = law.masses[last]
+        return float(min((inner + beyond) + SLACK * (inner + outer), HIGHEST))
     low, high = begin, last  # the last knot that `x` lies beyond
     while low < high:
         middle = (low + high + 1) // 2
-        if (knots[middle] < x) if side == 1 else (knots[middle] >= x):
+        if (law.knots[middle] < x) if side == 1 else (law.knots[middle] >= x):
             low = middle
         else:
             high = middle - 1
-    mass = masses[low]
+    mass = law.masses[low]
     if low < last:
-        share = (x - knots[low]) / (knots[low + 1] - knots[low])
-        mass += share * (masses[low + 1] - masses[low])
+        share = (x - law.knots[low]) / (law.knots[low + 1] - law.knots[low])
+        mass += share * (law.masses[low + 1] - law.masses[low])
     return float(mass * (1.0 + SLACK))
 
 
 @kernel
-def threshold_of(
-    mark: float,
-    anchor: float,
-    side: int,
-    weight: float,
-    scale: float,
-    p: float,
-    knots: FloatArray,
-    masses: FloatArray,
-    begin: int,
-    end: int,
-) -> float:
+def threshold_of(law: Law, i: int, side: int, mark: float) -> float:
     """The threshold of an arrival: the inverse of `mass_of`, never on the anchor's wrong side.
 
     On the lower side the threshold is the number just below the place, so that both sides treat a
-    center at that very place alike: it is not cut. Parameters as in `mass_of`.
+    center at that very place alike: it is not cut.
     """
+    begin, end = table_span(law, i, side)
     last = end - 1
-    if last < begin or mark >= masses[last]:
-        edge = anchor
+    if last < begin or mark >= law.masses[last]:
+        edge = law.anchor[i]
         if last >= begin:
-            edge = knots[last]
-            mark = (mark - masses[last]) + power(weight * abs(edge - anchor) / scale, p)
-        offset = root(mark, p) * scale / weight
+            edge = law.knots[last]
+            mark = (mark - law.masses[last]) + paper_mass(law, i, edge)
+        offset = root(mark, law.p) * law.scale / law.weights[i]
         if side == 1:
-            return max(anchor + offset, edge)
-        return math.nextafter(min(anchor - offset, edge), -math.inf)
+            return float(max(law.anchor[i] + offset, edge))
+        return math.nextafter(min(law.anchor[i] - offset, edge), -math.inf)
     low, high = begin, last - 1  # the last knot whose mass the mark reaches
     while low < high:
         middle = (low + high + 1) // 2
-        if masses[middle] <= mark:
+        if law.masses[middle] <= mark:
             low = middle
         else:
             high = middle - 1
-    step = knots[low + 1] - knots[low]
+    step = law.knots[low + 1] - law.knots[low]
     if step == 0.0:
-        return float(knots[low])
-    place = knots[low] + (mark - masses[low]) / (masses[low + 1] - masses[low]) * step
-    return place if side == 1 else math.nextafter(place, -math.inf)
+        return float(law.knots[low])
+    share = (mark - law.masses[low]) / (law.masses[low + 1] - law.masses[low])
+    place = law.knots[low] + share * step
+    return float(place) if side == 1 else math.nextafter(place, -math.inf)
 
 
 @kernel
 def first_of_band(
-    stream: np.uint64,
-    band: int,
-    head: int,
-    bound: float,
-    x: float,
-    anchor: float,
-    side: int,
-    weight: float,
-    scale: float,
-    p: float,
-    knots: FloatArray,
-    masses: FloatArray,
-    begin: int,
-    end: int,
+    law: Law, i: int, side: int, stream: np.uint64, band: int, head: int, x: float, bound: float
 ) -> tuple[float, int, float]:
-    """Time, index and threshold of the band's first arrival that cuts `x` up to `bound`.
+    """Time, index and threshold of a band's first arrival that cuts `x` up to `bound`.
 
     `head` is the band's `first_bits`. The time is infinite where there is none.
     """
@@ -209,10 +215,8 @@ def first_of_band(
         time -= math.log1p(-chance) / rate
         if time > bound:
             break
-        place = unit(stream + (counter + np.uint64(1)) * GOLDEN)
-        threshold = threshold_of(
-            edge + place * rate, anchor, side, weight, scale, p, knots, masses, begin, end
-        )
+        mark = edge + unit(stream + (counter + np.uint64(1)) * GOLDEN) * rate
+        threshold = threshold_of(law, i, side, mark)
         if (x > threshold) if side == 1 else (x <= threshold):
             return time, index, threshold
         counter += np.uint64(2)
@@ -221,72 +225,44 @@ def first_of_band(
 
 @kernel
 def earliest(
+    law: Law,
     key: np.uint64,
-    feature_keys: KeyArray,
-    anchor: FloatArray,
-    weights: FloatArray,
-    scale: float,
-    p: float,
-    lowest_band: int,
-    knots: FloatArray,
-    masses: FloatArray,
     x: FloatArray,
     reach: FloatArray,
     tops: IntArray,
-    rates: FloatArray,
-    begins: IntArray,
-    ends: IntArray,
     heaviest: int,
     bound: float,
     place: IntArray,
 ) -> tuple[float, float]:
     """Time and threshold of the earliest arrival before `bound` that cuts one center.
 
-    `reach` holds the center's masses, `tops` the bands that hold these, `rates` those of the bands
-    below, `begins` and `ends` the tables; the rest as in `first_arrivals`. The time is infinite,
-    and `place` not written, where there is none.
+    `reach` holds the center's masses and `tops` the bands that hold these. The time is infinite,
+    and `place` (feature, side, band, index) not written, where there is no arrival.
     """
     best, cut, found = bound, 0.0, False
     winner = np.uint64(0)  # an arrival at the bound itself does not count
-    for step in range(-1, anchor.size):
+    for step in range(-1, law.anchor.size):
         # The heaviest feature goes first: its clock bounds the search on all others.
         i = heaviest if step < 0 else step
-        if reach[i] <= 0.0:
-            continue
-        side = 1 if x[i] > anchor[i] else 0
-        stream = mixed(mixed(key + GOLDEN) ^ feature_keys[i])
         top = int(tops[i])
+        if reach[i] <= 0.0 or top < law.lowest_band:
+            continue
+        side = 1 if x[i] > law.anchor[i] else 0
+        stream = mixed(mixed(key + GOLDEN) ^ law.feature_keys[i])
         # Bands wholly below the mass bound the search in the band that holds it.
-        band = top - 1
-        rate = rates[i]
+        band, rate = top - 1, 15.0 * math.ldexp(1.0, 4 * top - 4)
         bits, group = np.uint64(0), LAST_INDEX
-        while top >= lowest_band:
-            if band < lowest_band or best * rate < EARLIEST:
-                band = top
-                rate = math.inf
+        while True:
+            if band < law.lowest_band or best * rate < EARLIEST:
+                band, rate = top, math.inf
             if band >> 2 != group:
                 group = band >> 2
                 bits = bits_of_group(stream, band, side)
             head = first_bits(bits, band)
             if head <= 65536.0 * rate * best:
-                time, index, threshold = first_of_band(
-                    stream,
-                    band,
-                    head,
-                    best,
-                    x[i],
-                    anchor[i],
-                    side,
-                    weights[i],
-                    scale,
-                    p,
-                    knots,
-                    masses,
-                    begins[i],
-                    ends[i],
-                )
-                if time < best or (time == best and feature_keys[i] < winner):
-                    best, cut, found, winner = time, threshold, True, feature_keys[i]
+                time, index, threshold = first_of_band(law, i, side, stream, band, head, x[i], best)
+                if time < best or (time == best and law.feature_keys[i] < winner):
+                    best, cut, found, winner = time, threshold, True, law.feature_keys[i]
                     place[0], place[1], place[2], place[3] = i, side, band, index
             if band == top:
                 break
@@ -297,17 +273,8 @@ def earliest(
 
 @kernel
 def first_arrivals(
+    law: Law,
     keys: KeyArray,
-    feature_keys: KeyArray,
-    anchor: FloatArray,
-    weights: FloatArray,
-    scale: float,
-    p: float,
-    lowest_band: int,
-    table_of: IntArray,
-    starts: IntArray,
-    knots: FloatArray,
-    masses: FloatArray,
     centers: FloatArray,
     bound: float,
     times: FloatArray,
@@ -318,19 +285,9 @@ def first_arrivals(
 
     Parameters
     ----------
+    law : Law
     keys : uint64 array of shape (draws,)
         Node keys; each makes its own clocks.
-    feature_keys : uint64 array of shape (>= d,)
-    anchor, weights : float arrays of shape (d,)
-        In user's units, and per user's unit.
-    scale, p : float
-    lowest_band : int
-        Marks below ``16 ** lowest_band`` never arrive.
-    table_of : int array of shape (d,)
-        Which table a feature has, or -1.
-    starts : int array of shape (2 * tables + 1,)
-        Where the knots of (table, side) begin.
-    knots, masses : float arrays
     centers : float array of shape (n, >= d)
     bound : float
         Only arrivals before it count.
@@ -339,52 +296,19 @@ def first_arrivals(
     places : int array of shape (draws, n, 4), written
         Feature, side, band and index.
     """
-    d = anchor.size
-    reach, rates, tops = np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
-    begins, ends = np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64)
+    d = law.anchor.size
+    reach, tops = np.empty(d), np.empty(d, dtype=np.int64)
     for c in range(centers.shape[0]):
         heaviest = 0
         for i in range(d):
-            reach[i], begins[i], ends[i] = 0.0, 0, 0
-            if weights[i] > 0.0 and centers[c, i] != anchor[i]:
-                side = 1 if centers[c, i] > anchor[i] else 0
-                if table_of[i] >= 0:
-                    table = 2 * table_of[i] + side
-                    begins[i], ends[i] = starts[table], starts[table + 1]
-                reach[i] = mass_of(
-                    centers[c, i],
-                    anchor[i],
-                    side,
-                    weights[i],
-                    scale,
-                    p,
-                    knots,
-                    masses,
-                    begins[i],
-                    ends[i],
-                )
+            reach[i], tops[i] = 0.0, 0
+            x = centers[c, i]
+            if law.weights[i] > 0.0 and x != law.anchor[i]:
+                reach[i] = mass_of(law, i, 1 if x > law.anchor[i] else 0, x)
                 tops[i] = (math.frexp(reach[i])[1] - 1) >> 2
-                rates[i] = 15.0 * math.ldexp(1.0, int(4 * tops[i] - 4))
                 if reach[i] > reach[heaviest]:
                     heaviest = i
         for j in range(keys.size):
             times[j, c], thresholds[j, c] = earliest(
-                keys[j],
-                feature_keys,
-                anchor,
-                weights,
-                scale,
-                p,
-                lowest_band,
-                knots,
-                masses,
-                centers[c],
-                reach,
-                tops,
-                rates,
-                begins,
-                ends,
-                heaviest,
-                bound,
-                places[j, c],
+                law, keys[j], centers[c], reach, tops, heaviest, bound, places[j, c]
             )

@@ -39,8 +39,26 @@ def arrivals(key, feature_key, side, lowest_band, highest_band, horizon):
     return sorted(found)
 
 
-def first_arrival(key, feature_keys, anchor, weights, scale, p, lowest_band, center, horizon):
-    """(time, feature, side, band, index) of the earliest arrival that cuts, under paper's law."""
+def first_arrival(key, feature_keys, anchor, weights, scale, p, lowest_band, center, stop):
+    """(time, feature, side, band, index) of the earliest arrival up to `stop` that cuts.
+
+    Under the paper's law; looks ever further ahead, for far ahead there are very many arrivals.
+    """
+    gaps = [w * abs(x - m) / scale for m, w, x in zip(anchor, weights, center, strict=True)]
+    rate = sum(gap**p for gap in gaps)
+    if rate == 0:
+        return None
+    horizon = 2 / rate
+    while True:
+        found = _first(
+            key, feature_keys, anchor, weights, scale, p, lowest_band, center, min(horizon, stop)
+        )
+        if found is not None or horizon >= stop or horizon * rate > 1e3:
+            return found
+        horizon *= 4
+
+
+def _first(key, feature_keys, anchor, weights, scale, p, lowest_band, center, horizon):
     best = None
     for i, (m, w, x) in enumerate(zip(anchor, weights, center, strict=True)):
         if w == 0 or x == m:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from streamclust.kernels.cuts import first_arrivals, mass_of, threshold_of
+from streamclust.kernels.cuts import Law, first_arrivals, mass_of, threshold_of
 from tests.kernels.cuts_references import first_arrival
 
 NOTHING = np.empty(0)
@@ -17,33 +17,32 @@ def _wrapping():
         yield
 
 
-def clocks(keys, anchor, centers, *, p=2.0, scale=1.0, weights=None, bound=math.inf, lowest=-10):
+def law_of(anchor, *, p=2.0, scale=1.0, weights=None, lowest=-10, tables=()):
+    """A law; `tables` are (knots, masses) of the lower and the upper side of feature 0."""
     anchor = np.asarray(anchor, dtype=np.float64)
-    centers = np.asarray(centers, dtype=np.float64)
-    n, d = centers.shape
-    weights = np.ones(d) if weights is None else np.asarray(weights, dtype=np.float64)
-    keys = np.asarray(keys, dtype=np.uint64)
-    times, thresholds = np.empty((keys.size, n)), np.empty((keys.size, n))
-    places = np.empty((keys.size, n, 4), dtype=np.int64)
-    table_of = np.full(d, -1, dtype=np.int64)
-    first_arrivals(
-        keys,
-        np.arange(1, d + 1, dtype=np.uint64) * np.uint64(7919),
+    table_of = np.full(anchor.size, -1, dtype=np.int64)
+    table_of[: len(tables) // 2] = 0
+    return Law(
         anchor,
-        weights,
+        np.ones(anchor.size) if weights is None else np.asarray(weights, dtype=np.float64),
         scale,
         p,
         lowest,
         table_of,
-        np.zeros(1, dtype=np.int64),
-        NOTHING,
-        NOTHING,
-        centers,
-        bound,
-        times,
-        places,
-        thresholds,
+        np.cumsum([0, *(len(knots) for knots, _ in tables)]),
+        np.concatenate([NOTHING, *(knots for knots, _ in tables)]),
+        np.concatenate([NOTHING, *(masses for _, masses in tables)]),
+        np.arange(1, anchor.size + 1, dtype=np.uint64) * np.uint64(7919),
     )
+
+
+def clocks(keys, anchor, centers, *, bound=math.inf, **options):
+    centers = np.asarray(centers, dtype=np.float64)
+    keys = np.asarray(keys, dtype=np.uint64)
+    shape = (keys.size, centers.shape[0])
+    times, thresholds = np.empty(shape), np.empty(shape)
+    places = np.empty((*shape, 4), dtype=np.int64)
+    first_arrivals(law_of(anchor, **options), keys, centers, bound, times, places, thresholds)
     return times, places, thresholds
 
 
@@ -138,34 +137,44 @@ TABLE_KNOTS = np.array([0.0, 1.0, 1.0, 3.0, 3.0, 3.0, 4.0])
 TABLE_MASSES = np.array([0.0, 0.1, 0.8, 0.9, 0.95, 1.5, 1.6])
 
 
+TABLES = ((-TABLE_KNOTS, TABLE_MASSES), (TABLE_KNOTS, TABLE_MASSES))
+
+
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("offset", [0.0, 1e8])
-def test_no_mark_beyond_a_centers_mass_cuts_it(side, offset):
+@pytest.mark.parametrize("tabulated", [False, True])
+def test_no_mark_beyond_a_centers_mass_cuts_it(side, offset, tabulated):
     rng = np.random.default_rng(3)
-    knots = offset + (TABLE_KNOTS if side else -TABLE_KNOTS)
-    for table in ((knots, TABLE_MASSES, 0, 7), (NOTHING, NOTHING, 0, 0)):
-        places = offset + (1 if side else -1) * np.concatenate(
-            [rng.uniform(1e-6, 8, 40), [1, 3, 4]]
-        )
-        for x in places:
-            mass = mass_of(x, offset, side, 1.0, 8.0, 1.5, *table)
-            for mark in mass * (1 + np.concatenate([[1e-15], rng.exponential(1e-6, 20)])):
-                threshold = threshold_of(mark, offset, side, 1.0, 8.0, 1.5, *table)
-                assert (x > threshold) != (side == 1)
-            for mark in mass * (1 - rng.uniform(1e-2, 0.99, 20)):
-                threshold = threshold_of(mark, offset, side, 1.0, 8.0, 1.5, *table)
-                if table[0].size == 0 or x not in knots:
-                    cut = (x > threshold) == (side == 1)
-                    assert cut or mass_of(threshold, offset, side, 1.0, 8.0, 1.5, *table) >= mark
+    tables = [(offset + knots, masses) for knots, masses in TABLES] if tabulated else ()
+    law = law_of([offset], p=1.5, scale=8.0, tables=tables)
+    offsets = np.concatenate([rng.uniform(1e-6, 8, 40), [1, 3, 4]])
+    for x in offset + (1 if side else -1) * offsets:
+        mass = mass_of(law, 0, side, x)
+        for mark in mass * (1 + np.concatenate([[1e-15], rng.exponential(1e-6, 20)])):
+            assert (x > threshold_of(law, 0, side, mark)) != (side == 1)
+        for mark in mass * (1 - rng.uniform(1e-2, 0.99, 20)):
+            threshold = threshold_of(law, 0, side, mark)
+            # A mark within the mass cuts, unless the center stands where the threshold jumps to.
+            cut = (x > threshold) == (side == 1)
+            assert cut or mass_of(law, 0, side, threshold) >= mark
 
 
 def test_thresholds_grow_outward_with_the_mark():
+    law = law_of([0.0], scale=2.0, tables=TABLES)
     marks = np.linspace(1e-9, 4.0, 400)
-    up = [threshold_of(z, 0.0, 1, 1.0, 2.0, 2.0, TABLE_KNOTS, TABLE_MASSES, 0, 7) for z in marks]
-    down = [threshold_of(z, 0.0, 0, 1.0, 2.0, 2.0, -TABLE_KNOTS, TABLE_MASSES, 0, 7) for z in marks]
+    up = [threshold_of(law, 0, 1, z) for z in marks]
+    down = [threshold_of(law, 0, 0, z) for z in marks]
     assert (np.diff(up) >= 0).all()
     assert (np.diff(down) <= 1e-15).all()
     assert up[-1] > 4.0
+
+
+@pytest.mark.parametrize("x", [0.4, 2.0, 3.5, 6.0, -2.0])
+def test_under_a_table_times_are_exponential_in_the_tables_mass(x):
+    law = law_of([0.0], scale=2.0, tables=TABLES)
+    mass = mass_of(law, 0, int(x > 0), x)
+    times, _, _ = clocks(np.arange(4000), [0.0], [[x]], scale=2.0, tables=TABLES)
+    assert stats.kstest(times[:, 0] * mass, "expon").pvalue > 1e-3
 
 
 def test_a_power_of_two_in_the_units_changes_nothing():

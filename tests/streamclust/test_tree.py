@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from streamclust import export
 from streamclust.errors import InvalidParameter, InvariantBroken, UnknownCluster
-from streamclust.nodes import cuts_under
-from streamclust.tree import ThresholdTree, update_limit
+from streamclust.structure import update_limit
+from streamclust.tree import ThresholdTree
 from tests.kernels.mistakes_references import distances
 from tests.streamclust.tree_model import built_at_once, told
 
@@ -101,7 +101,7 @@ class TestAnswers:
     def test_the_price_is_the_cost_of_answers_over_the_cost_of_the_nearest(self):
         centers, points = blobs(3)
         tree = tree_of(centers, points, measure="paper", p=1.0)
-        tree.set_features(np.array([1.0, 2.0, 0.5, 1.0]), tree._keys)
+        tree.set_features(np.array([1.0, 2.0, 0.5, 1.0]), tree._roster.keys)
         costs = distances(points, centers, np.array([1.0, 2.0, 0.5, 1.0]), 1.0)
         expected = costs[np.arange(len(points)), tree.route_many(points)].sum()
         assert tree.cost_ratio(points) == pytest.approx(expected / costs.min(axis=1).sum())
@@ -128,7 +128,7 @@ class TestUpdates:
         tree = tree_of(centers, points)
         calm = 0
         for step in range(300):
-            before = cuts_under(tree._root)
+            before = tree.cuts
             id = int(rng.choice(tree.ids))
             kind = step % 3
             if kind == 0:
@@ -137,7 +137,7 @@ class TestUpdates:
                 recourse = tree.delete(id)
             else:
                 recourse = tree.move(id, tree.center(id) + rng.normal(size=4))
-            changed = len(before ^ cuts_under(tree._root))
+            changed = len(before ^ tree.cuts)
             if recourse.rebuilt == 0:
                 calm += 1
                 assert recourse.foreign == 0
@@ -160,7 +160,9 @@ class TestUpdates:
                 tree.delete(int(rng.choice(tree.ids)))
         tree._check()
         centers = {id: tree.center(id) for id in tree.ids}
-        assert told(tree._root) == built_at_once(tree._root, centers, tree._keys, p)
+        assert told(tree._structure.root) == built_at_once(
+            tree._structure.root, centers, tree._roster.keys, p
+        )
 
     def test_a_move_that_changes_no_cut_is_no_update(self):
         centers, points = blobs(6)
@@ -175,11 +177,11 @@ class TestUpdates:
     def test_insert_and_delete_leave_what_was(self):
         centers, points = blobs(7, k=40)
         tree = tree_of(centers, points)
-        before = cuts_under(tree._root)
+        before = tree.cuts
         tree.insert(99, np.full(4, 0.25))
         tree.delete(99)
         tree._check()
-        assert cuts_under(tree._root) == before
+        assert tree.cuts == before
 
     def test_all_centers_can_go_and_come_back(self):
         centers, points = blobs(8)
@@ -293,12 +295,12 @@ class TestRebuilds:
         rng = np.random.default_rng(1)
         centers = rng.normal(size=(100, 3))
         tree = tree_of(centers, measure="paper")
-        root = tree._root
+        root = tree._structure.root
         for step in range(25):
             tree.insert(200 + step, rng.normal(size=3))
-            assert tree._root is root
+            assert tree._structure.root is root
         assert tree.insert(300, rng.normal(size=3)).rebuilt == 126
-        assert tree._root.record.key != root.record.key
+        assert tree._structure.root.record.key != root.record.key
 
     def test_an_incumbent_stays_when_nothing_better_is_drawn(self):
         centers, points = blobs(10, k=6, n=600)
@@ -320,9 +322,9 @@ class TestRebuilds:
     def test_a_record_is_dropped_with_its_second_last_center(self):
         tree = tree_of([[0.0], [1.0]])
         tree.delete(0)
-        assert tree._root == 1
+        assert tree._structure.root == 1
         tree.delete(1)
-        assert tree._root is None
+        assert tree._structure.root is None
 
 
 class TestUnits:
@@ -335,7 +337,7 @@ class TestUnits:
         tables = []
         for k in (1.0, 2.0**20):
             tree = ThresholdTree(3, measure=measure, p=1.5)
-            tree.set_features(weights / k, tree._keys)
+            tree.set_features(weights / k, tree._roster.keys)
             tree.set_window(points * k, owners)
             tree.build(dict(enumerate(centers * k)))
             for id in range(30):
@@ -348,7 +350,7 @@ class TestUnits:
         centers, points = blobs(13, k=30, d=5, n=600)
         owners = distances(points, centers, 1.0, 2.0).argmin(axis=1)
         order = np.array([3, 0, 4, 1, 2])
-        keys = ThresholdTree(5)._keys
+        keys = ThresholdTree(5)._roster.keys
         answers = []
         for at in (np.arange(5), order):
             tree = ThresholdTree(5)
@@ -360,7 +362,7 @@ class TestUnits:
 
     def test_new_features_join_with_value_zero_and_serve_when_told_apart(self):
         tree = tree_of([[0.0], [1.0], [2.0]])
-        keys = np.concatenate([tree._keys, np.array([5], dtype=np.uint64)])
+        keys = np.concatenate([tree._roster.keys, np.array([5], dtype=np.uint64)])
         tree.set_features(np.array([1.0, 0.0]), keys)
         tree._check()
         assert tree.center(1).tolist() == [1.0, 0.0]
@@ -377,7 +379,7 @@ class TestUnits:
         tree = ThresholdTree(2)
         for id in range(4):
             tree.insert(id, np.array([0.0, float(id)]))
-        tree.set_features(np.array([1.0, 0.0]), tree._keys)
+        tree.set_features(np.array([1.0, 0.0]), tree._roster.keys)
         tree.reconsider()
         tree.insert(9, np.array([1.0, 0.0]))
         tree._check()
@@ -405,9 +407,9 @@ class TestCorrections:
         centers, points = blobs(15, k=15, d=2, n=3000)
         tree = tree_of(centers, points)
         tree.correct(points, distances(points, centers, 1.0, 2.0).argmin(axis=1))
-        leaf, correction = next(iter(tree._corrections.items()))
+        leaf, correction = next(iter(tree._corrections.by_leaf.items()))
         other = next(id for id in correction.owner.tolist() if id != leaf)
-        untouched = [leaf for leaf, c in tree._corrections.items() if other not in c.owner]
+        untouched = [leaf for leaf, c in tree._corrections.by_leaf.items() if other not in c.owner]
         version = tree.version
         if change == "delete":
             tree.delete(other)
@@ -415,8 +417,8 @@ class TestCorrections:
             tree.move(other, centers[other] + 1e-9)
         tree._check()
         assert tree.version > version
-        assert leaf not in tree._corrections
-        assert set(untouched) == set(tree._corrections)
+        assert leaf not in tree._corrections.by_leaf
+        assert set(untouched) == set(tree._corrections.by_leaf)
 
     def test_points_of_unknown_centers_teach_nothing(self):
         centers, points = blobs(15, k=15, d=2, n=3000)
@@ -461,20 +463,20 @@ class TestState:
 class TestChecks:
     def breakages(self):
         def lose_a_center(tree):
-            tree._centers.pop(3)
+            tree._roster.centers.pop(3)
 
         def miscount(tree):
-            tree._root.size += 1
+            tree._structure.root.size += 1
 
         def let_a_rebuild_pass(tree):
-            tree._root.updates = 1000
+            tree._structure.root.updates = 1000
 
         def shift_a_center(tree):
-            tree._centers[3] = tree._centers[4]
+            tree._roster.centers[3] = tree._roster.centers[4]
 
         def cut_a_center_off_wrongly(tree):
-            arrival, part = tree._root.spine.popitem()
-            tree._root.spine[arrival._replace(threshold=arrival.threshold + 100)] = part
+            arrival, part = tree._structure.root.spine.popitem()
+            tree._structure.root.spine[arrival._replace(threshold=arrival.threshold + 100)] = part
 
         return [
             lose_a_center,

@@ -26,7 +26,7 @@ def built_at_once(node, centers, keys, p):
             p,
             lowest_band(p),
             center.tolist(),
-            min(record.stop * (1 + 1e-12), 1e6),
+            record.stop * (1 + 1e-12),
         )
         if found is None:
             main[id] = center

@@ -6,9 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from streamclust import tree as tree_module
+from streamclust import structure
 from streamclust.errors import InvalidParameter
-from streamclust.nodes import cuts_under
 from streamclust.tree import ThresholdTree
 from tests.streamclust.tree_model import built_at_once, told
 
@@ -80,19 +79,24 @@ class TreeMachine(RuleBasedStateMachine):
         self.tree._check()
         assert self.tree.ids == sorted(self.model)
         if self.model:
-            built = built_at_once(self.tree._root, self.model, self.tree._keys, self.tree.p)
-            assert told(self.tree._root) == built
+            built = built_at_once(
+                self.tree._structure.root,
+                self.model,
+                self.tree._roster.keys,
+                self.tree._structure.drawing.p,
+            )
+            assert told(self.tree._structure.root) == built
 
 
 TestTreeMachine = TreeMachine.TestCase
-TestTreeMachine.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestTreeMachine.settings = settings(max_examples=10, stateful_step_count=25, deadline=None)
 
 
 def actions(tree, rng, n, place, live):
     """`n` random updates; yields after each what it cost and what it changed."""
     next_id = max(live, default=-1) + 1
     for _ in range(n):
-        before = cuts_under(tree._root) if live else set()
+        before = tree.cuts
         kind = rng.choice(4)
         try:
             if kind < 2 or not live:
@@ -105,12 +109,12 @@ def actions(tree, rng, n, place, live):
                 recourse = tree.move(live[int(rng.integers(len(live)))], place())
         except InvalidParameter:
             continue
-        yield recourse, before ^ (cuts_under(tree._root) if live else set())
+        yield recourse, before ^ tree.cuts
 
 
 def loop(seed, n, limit, monkeypatch):
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(tree_module, "update_limit", lambda built: max(limit, built / 4))
+    monkeypatch.setattr(structure, "update_limit", lambda built: max(limit, built / 4))
     d, kind = int(rng.integers(1, 6)), seed % 3
     tree = ThresholdTree(
         d,

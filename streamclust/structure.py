@@ -1,0 +1,255 @@
+"""The threshold tree's records, kept in step with its centers.
+
+Every center's cut is a function of a frozen record and that center alone, so an insert, a delete or
+a move touches one cut; a subtree that has seen enough updates is drawn anew (arXiv 2512.01150,
+sections on the dynamic algorithm).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamclust.growth import Ground, draw, key_below, mixed_key
+from streamclust.nodes import Arrival, Node, Part, cuts_under, ids_under, nodes_under
+from streamclust.results import FloatArray, IntArray
+from streamclust.roster import Roster
+
+Path = list[tuple[Node, Arrival | None]]
+"""Nodes from the root down, each with the cut that leads on; None: the main part."""
+
+
+def update_limit(built: int) -> float:
+    """Updates that a subtree built over `built` centers bears before it is rebuilt.
+
+    A plain quarter would redraw a node of two or three centers at every update.
+    """
+    return max(8.0, built / 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How subtrees are drawn; see `streamclust.tree.ThresholdTree`."""
+
+    p: float
+    measure: str
+    draws: int
+    seed: int
+
+
+class Structure:
+    """The tree of records over the centers of a roster.
+
+    Attributes
+    ----------
+    root : Part or None
+    points, owners : arrays of shape (n, d) and (n,)
+        The window, and the center id that each point belongs to.
+    redrawn : list of int
+        Ids whose leaves hang below records drawn since the list was last emptied.
+    """
+
+    def __init__(self, roster: Roster, drawing: Drawing) -> None:
+        self.roster = roster
+        self.drawing = drawing
+        self.root: Part | None = None
+        self.points: FloatArray = np.empty((0, roster.weights.size))
+        self.owners: IntArray = np.empty(0, dtype=np.int64)
+        self.redrawn: list[int] = []
+
+    def build(self) -> None:
+        """Draw the whole tree anew."""
+        ids = list(self.roster.centers)
+        self.root = self._drawn(ids, [], None) if ids else None
+
+    def insert(self, id: int) -> Path:
+        """Place a center that the roster holds; answers the nodes that it passed."""
+        path: Path = []
+        self.root = id if self.root is None else self._added(self.root, id, path)
+        return path
+
+    def delete(self, id: int) -> Path:
+        """Take a center out; answers the nodes above it that are left."""
+        path = self.path_to(id)
+        self._removed(path)
+        return _alive(path)
+
+    def move(self, id: int, center: FloatArray) -> list[Path]:
+        """Give a center a new position, in the roster too.
+
+        Answers the paths of nodes that saw an update, old and new; none if no cut changes.
+        """
+        path = self.path_to(id)
+        depth = 0
+        while depth < len(path) and self._place(path[depth][0], center) == path[depth][1]:
+            depth += 1
+        above, below = path[:depth], path[depth:]
+        if below:
+            self._removed(below, within=True)
+        self.roster.store(id, center)
+        if not below:
+            return []
+        node = below[0][0]
+        node.size -= 1
+        passed: Path = []
+        self._added(node, id, passed)
+        return [[*above, *passed], [*above, *_alive(below)]]
+
+    def path_to(self, id: int) -> Path:
+        """The nodes above a center's leaf with the cuts that lead to it.
+
+        Raises
+        ------
+        UnknownCluster
+            If no center has this id.
+        """
+        center = self.roster.position(id)
+        path: Path = []
+        part = self.root
+        while isinstance(part, Node):
+            arrival = part.first_cut(center)
+            path.append((part, arrival))
+            part = part.part_at(arrival)
+        return path
+
+    def rebuild_overdue(self, paths: Sequence[Path] | None = None) -> tuple[int, list[Node]]:
+        """Rebuild the topmost nodes that have had enough updates.
+
+        Looks along `paths`, which share their beginning, or everywhere. Answers the foreign cut
+        records created or removed, and the nodes that were replaced.
+        """
+        foreign, done = 0, []
+        for path in self._all_paths(self.root, []) if paths is None else paths:
+            if any(node in done for node, _ in path):
+                continue
+            for depth, (node, _) in enumerate(path):
+                if node.updates > update_limit(node.built):
+                    foreign += self.rebuild(path[:depth], node)
+                    done.append(node)
+                    break
+        return foreign, done
+
+    def rebuild(self, above: Path, node: Node) -> int:
+        """Draw a node and all below it anew; answers the cut records created or removed."""
+        before = cuts_under(node)
+        grown = self._drawn(ids_under(node), above, node)
+        if above:
+            _put(*above[-1], grown)
+        else:
+            self.root = grown
+        return len(before ^ cuts_under(grown))
+
+    def _all_paths(self, part: Part | None, above: Path) -> list[Path]:
+        if not isinstance(part, Node):
+            return [above] if above else []
+        return [
+            path
+            for arrival, below in part.parts()
+            for path in self._all_paths(below, [*above, (part, arrival)])
+        ]
+
+    def _place(self, node: Node, center: FloatArray) -> Arrival | None:
+        """The earliest arrival of a center at a node; None: it stays in the main part.
+
+        Stored cuts are compared as they are; only arrivals before them are computed.
+        """
+        standing = node.first_cut(center)
+        stop = np.nextafter(node.record.stop, math.inf)  # the stop itself still counts
+        found = draw(
+            node.record.measure,
+            self.drawing.p,
+            self.roster.keys,
+            [node.record.key],
+            center[None, :],
+            stop if standing is None else standing.time,
+        ).arrival(self.roster.keys, 0, 0)
+        return standing if found is None else found
+
+    def _added(self, part: Part, id: int, path: Path) -> Part:
+        """Put a center into a part and note the nodes that it passed."""
+        if isinstance(part, int):
+            return self._drawn([part, id], path, None)
+        arrival = self._place(part, self.roster.centers[id])
+        path.append((part, arrival))
+        part.size += 1
+        below = part.part_at(arrival)
+        _put(part, arrival, id if below is None else self._added(below, id, path))
+        return part
+
+    def _removed(self, path: Path, within: bool = False) -> None:
+        """Take the leaf at the end of `path` out; `within` keeps the first node's size."""
+        if not path:
+            self.root = None
+            return
+        _put(*path[-1], None)
+        for node, _ in path[1:] if within else path:
+            node.size -= 1
+        for depth, (node, _) in enumerate(path):
+            if node.size == 1 and not (within and depth == 0):
+                rest = ids_under(node)[0]
+                if depth:
+                    _put(*path[depth - 1], rest)
+                else:
+                    self.root = rest
+                break
+
+    def _drawn(self, ids: list[int], above: Path, incumbent: Part | None) -> Part:
+        """Draw the part of `ids` that hangs below `above`."""
+        members = np.sort(np.array(ids, dtype=np.int64))
+        row = np.minimum(np.searchsorted(members, self.owners), members.size - 1)
+        here = members[row] == self.owners
+        points, row = self.points[here], row[here]
+        for node, arrival in above:
+            stay = _reaches(node, arrival, points)
+            points, row = points[stay], row[stay]
+        ground = Ground(
+            self.drawing.p,
+            self.drawing.measure == "gap",
+            self.drawing.draws,
+            self.roster.weights,
+            self.roster.keys,
+            members,
+            self.roster.matrix(members.tolist()),
+            points,
+            row,
+            self.owners.size,
+        )
+        base = mixed_key(self.drawing.seed, 0)
+        if above:
+            base = key_below(above[-1][0].record, above[-1][1])
+        standing = {n.record.key for n in nodes_under(incumbent)} if incumbent is not None else ()
+        part = ground.grow(base, 0, incumbent)
+        for node in nodes_under(part):
+            if node.record.key not in standing:
+                self.redrawn += ids_under(node)
+        return part
+
+
+def _put(node: Node, arrival: Arrival | None, part: Part | None) -> None:
+    if arrival is None:
+        node.main = part
+    elif part is None:
+        del node.spine[arrival]
+    else:
+        node.spine[arrival] = part
+
+
+def _alive(path: Path) -> Path:
+    """The nodes of a path that still hold two centers."""
+    return [(node, arrival) for node, arrival in path if node.size > 1]
+
+
+def _reaches(node: Node, arrival: Arrival | None, points: FloatArray) -> NDArray[np.bool_]:
+    """Which points reach the part that `arrival` cuts off, or the main part."""
+    stay = np.ones(points.shape[0], dtype=np.bool_)
+    for cut, _ in node.cuts()[0]:
+        parted = (points[:, cut.feature] > cut.threshold) == (cut.side == 1)
+        if cut == arrival:
+            stay &= parted
+            break
+        stay &= ~parted
+    return stay
