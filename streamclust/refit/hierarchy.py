@@ -34,6 +34,8 @@ REFINED = 3
 """How many of the most promising cuts are refined."""
 FINE = 12
 """Clusters of the fine cuts that are joined upwards whatever their own length."""
+CROWD = 200
+"""A cut with more clusters competes as it is: polishing costs the square of their number."""
 NEAR = 4
 """With how many nearest clusters a cluster may be joined."""
 
@@ -90,7 +92,9 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     measured = [code.best(labels) for labels in unlike[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
-    starts = [*measured[:REFINED], *(code.best(labels) for labels in fine)]
+    fewer = [choice for choice in measured if choice.n_clusters <= CROWD]
+    starts = fewer[:REFINED]
+    starts += [code.best(labels) for labels in fine if labels.max() < CROWD]
     known: dict[tuple[bytes, bool], Choice] = {}
     tried = [one, *measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
