@@ -67,7 +67,7 @@ class Roster:
     def matrix(self, ids: Iterable[int]) -> FloatArray:
         """Positions as rows, in the order of `ids`."""
         found = [self.centers[id] for id in ids]
-        return np.array(found).reshape(len(ids), self.weights.size)
+        return np.array(found).reshape(len(found), self.weights.size)
 
     def checked(self, center: FloatArray) -> FloatArray:
         """A private copy of a position, or InvalidParameter with the reason it cannot be one."""
