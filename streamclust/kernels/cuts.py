@@ -230,14 +230,16 @@ def earliest(
     x: FloatArray,
     reach: FloatArray,
     tops: IntArray,
+    rates: FloatArray,
     heaviest: int,
     bound: float,
     place: IntArray,
 ) -> tuple[float, float]:
     """Time and threshold of the earliest arrival before `bound` that cuts one center.
 
-    `reach` holds the center's masses and `tops` the bands that hold these. The time is infinite,
-    and `place` (feature, side, band, index) not written, where there is no arrival.
+    `reach` holds the center's masses, `tops` the bands that hold these and `rates` the rates of the
+    bands below. The time is infinite, and `place` (feature, side, band, index) not written, where
+    there is no arrival.
     """
     best, cut, found = bound, 0.0, False
     winner = np.uint64(0)  # an arrival at the bound itself does not count
@@ -250,7 +252,7 @@ def earliest(
         side = 1 if x[i] > law.anchor[i] else 0
         stream = mixed(mixed(key + GOLDEN) ^ law.feature_keys[i])
         # Bands wholly below the mass bound the search in the band that holds it.
-        band, rate = top - 1, 15.0 * math.ldexp(1.0, 4 * top - 4)
+        band, rate = top - 1, rates[i]
         bits, group = np.uint64(0), LAST_INDEX
         while True:
             if band < law.lowest_band or best * rate < EARLIEST:
@@ -297,7 +299,7 @@ def first_arrivals(
         Feature, side, band and index.
     """
     d = law.anchor.size
-    reach, tops = np.empty(d), np.empty(d, dtype=np.int64)
+    reach, rates, tops = np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
     for c in range(centers.shape[0]):
         heaviest = 0
         for i in range(d):
@@ -305,10 +307,11 @@ def first_arrivals(
             x = centers[c, i]
             if law.weights[i] > 0.0 and x != law.anchor[i]:
                 reach[i] = mass_of(law, i, 1 if x > law.anchor[i] else 0, x)
-                tops[i] = (math.frexp(reach[i])[1] - 1) >> 2
+                top = (math.frexp(reach[i])[1] - 1) >> 2
+                tops[i], rates[i] = top, 15.0 * math.ldexp(1.0, 4 * top - 4)
                 if reach[i] > reach[heaviest]:
                     heaviest = i
         for j in range(keys.size):
             times[j, c], thresholds[j, c] = earliest(
-                law, keys[j], centers[c], reach, tops, heaviest, bound, places[j, c]
+                law, keys[j], centers[c], reach, tops, rates, heaviest, bound, places[j, c]
             )
