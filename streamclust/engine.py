@@ -41,7 +41,7 @@ from streamclust.router import Router
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
-from streamclust.windows import Reservoir
+from streamclust.windows import Reservoir, SlidingWindow
 
 WARM_UP = 40
 """Events before anything is clustered."""
@@ -49,6 +49,8 @@ LONGEST = 20_000
 """Events between two refits at the most; below it the interval grows with the events so far."""
 MAX_RECORDS = 100_000
 """Records that one event may cause; more is an endless cascade."""
+RECENT = 5000
+"""Recent points from which corrections of the tree are learned."""
 STALE = 256
 """Events after which the medians that stand in for absent features are renewed."""
 
@@ -76,6 +78,7 @@ class Engine:
         self.features = FeatureSpace(missing=s["missing"], max_features=s["max_features"])
         self.scaling = Scaling(s["scale"])
         self.window = Reservoir(s["window"], decay)
+        self.recent = SlidingWindow(RECENT)
         self.tracker = CenterTracker(
             p=s["p"],
             decay=decay,
@@ -116,7 +119,7 @@ class Engine:
         row = self.features.read(x, time, weight)
         if row is None:
             row = self._resolve(x, time, weight)
-        _, why = self.tracker.observe(row, 0, self.scaling.frame, self.window, self.router.table)
+        _, why = self._observe(row, 0)
         if why == stream.ALERT:
             self._dispatch(self._alerts())
         elif why == stream.BAD_VALUE:
@@ -207,9 +210,7 @@ class Engine:
         while at < len(rows):
             if not self.by_events or np.isfinite(times[at]):
                 self._check_time(float(times[at]))
-            at, why = self.tracker.observe(
-                rows, at, self.scaling.frame, self.window, self.router.table
-            )
+            at, why = self._observe(rows, at)
             if why == stream.ALERT:
                 self._dispatch(self._alerts())
                 at += 1
@@ -218,6 +219,10 @@ class Engine:
             elif why == stream.BAD_VALUE:
                 self.features.refuse(values[at], offset + at)
                 raise InvalidPoint(f"row {offset + at}: got w={weights[at]!r}; w > 0 is accepted")
+
+    def _observe(self, rows: FloatArray, start: int) -> tuple[int, int]:
+        table, frame = self.router.table, self.scaling.frame
+        return self.tracker.observe(rows, start, frame, self.window, self.recent, table)
 
     def _alerts(self) -> list[Event]:
         found = list(self.tracker.react(self.scaling.weights))
@@ -244,7 +249,7 @@ class Engine:
                 queue.extend(handler(self, event))
         else:
             raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
-        points, weights = self.window.points(), self.scaling.weights
+        points, weights = self.recent.points(self.tracker.tick), self.scaling.weights
         changes += self.router.settle(self.tracker, points, weights, self.answers.rules.text)
         self.answers.refresh()
         return self._tell(changes)
@@ -259,7 +264,7 @@ class Engine:
 
     def _on_center(self, event: CenterInserted | CenterMoved | CenterDeleted) -> Iterable[Event]:
         old = self.router.tree.center(event.center) if isinstance(event, CenterMoved) else None
-        self.router.plant(event)
+        self.router.note(event)
         if old is None or not isinstance(event, CenterMoved):
             return ()
         p, weights, origin = self.settings["p"], self.scaling.weights, self.scaling.origin
@@ -340,6 +345,7 @@ class Engine:
         if not scaling.epoch:
             scaling.place(window.points())
             window.shift(scaling.origin)
+            self.recent.shift(scaling.origin)
         self._renew_medians()
         window.fill(self.features.stand_ins - scaling.origin)
         points = window.points().copy()
@@ -355,6 +361,7 @@ class Engine:
         n = self.features.n_features
         self.scaling.widen(values)
         self.window.widen(n)
+        self.recent.widen(n, self.tracker.tick)
         self.tracker.widen(n)
         self.router.widen(self.scaling.weights, self.features.keys)
         self.answers.refresh()
@@ -424,6 +431,7 @@ class Engine:
             "features": self.features.to_state(),
             "scaling": self.scaling.to_state(),
             "window": self.window.to_state(),
+            "recent": self.recent.to_state(self.tracker.tick),
             "tracker": self.tracker.to_state(),
             "router": self.router.to_state(),
             "log": self.log.to_state(),
@@ -439,6 +447,7 @@ class Engine:
         self.scaling.from_state(state["scaling"], n)
         self.window.from_state(state["window"], n)
         self.tracker.from_state(state["tracker"], n)
+        self.recent.from_state(state["recent"], n, self.tracker.tick)
         self.router.widen(self.scaling.weights, self.features.keys)
         self.router.from_state(state["router"], self.tracker)
         self.log.from_state(state["log"])

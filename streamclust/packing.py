@@ -31,8 +31,9 @@ def pack(root: Part | None) -> dict[str, Any]:
     cuts = [arrival for node in nodes for arrival in node.spine]
     records = [node.record for node in nodes]
     measures = [record.measure for record in records]
-    weights = list({id(m.weights): m.weights for m in measures}.values())
-    which = {id(w): n for n, w in enumerate(weights)}
+    # Equal weights are one, whichever array holds them, so that a restored tree packs alike.
+    weights = list({m.weights.tobytes(): m.weights for m in measures}.values())
+    which = {w.tobytes(): n for n, w in enumerate(weights)}
     return {
         "part_node": _ints(number[id(p)] if isinstance(p, Node) else -1 for p in parts),
         "part_id": _ints(p if isinstance(p, int) else -1 for p in parts),
@@ -45,7 +46,7 @@ def pack(root: Part | None) -> dict[str, Any]:
         "node_generation": _ints(r.generation for r in records),
         "node_stop": np.array([r.stop for r in records], dtype=np.float64),
         "node_scale": np.array([m.scale for m in measures], dtype=np.float64),
-        "node_weights": _ints(which[id(m.weights)] for m in measures),
+        "node_weights": _ints(which[m.weights.tobytes()] for m in measures),
         "cut_time": np.array([a.time for a in cuts], dtype=np.float64),
         "cut_feature_key": np.array([a.feature_key for a in cuts], dtype=np.uint64),
         "cut_place": np.array(

@@ -1,8 +1,8 @@
 """The router keeps the threshold tree in step with the tracker, and compiles it for prediction.
 
-Center records change the tree one by one, so that only what changed changes. When the engine's
-queue is empty the tree settles: corrections are learned anew if it changed, and clusters whose
-rule reads differently are reported.
+When the engine's queue is empty the tree settles: it follows the tracker's centers, so that only
+what changed changes; after a refit new draws may compete where the rule is not faithful enough;
+corrections are learned anew; and clusters whose rule reads differently are reported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.errors import InvalidParameter, UnknownCluster
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -27,10 +26,14 @@ from streamclust.results import NOISE, FloatArray, IntArray
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 
-COPIES = 20
-"""Sign-flipped residual copies of every window point that corrections are learned from."""
+ROWS = 24_000
+"""Rows that corrections are learned from: recent points and residual copies of them."""
+ENTRIES = 1 << 22
+"""Entries of those rows at the most; with many features there are fewer copies."""
+FAITHFUL = 0.99
+"""Prequential fidelity from which a refit that moved nothing leaves the tree as it is: calm ids."""
 BORROW = 30.0
-"""Window points at which a cluster's copies use as many residuals of other clusters as its own."""
+"""Recent points at which a cluster's copies use as many residuals of other clusters as its own."""
 
 
 class Router:
@@ -49,29 +52,19 @@ class Router:
         self._seed = seed
         self._texts: dict[int, str] = {}
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
-        self._updates = 0
-        self._replant = False
+        self._stale = self._looked = False
         self.table: tuple[IntArray, FloatArray]
         self.compile({})
 
-    def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
-        """Follow one change of the tracker's centers."""
-        self._updates += 1
-        try:
-            if isinstance(event, CenterDeleted):
-                self.tree.delete(event.center)
-            elif isinstance(event, CenterInserted):
-                self.tree.insert(event.center, event.position)
-            else:
-                self.tree.move(event.center, event.position)
-        except (InvalidParameter, UnknownCluster):
-            # On the way through several changes two centers may share a place: start anew.
-            self._replant = True
+    def note(self, _: CenterInserted | CenterMoved | CenterDeleted) -> None:
+        """Remember that the tracker's centers changed; `settle` follows them, all at once."""
+        self._stale = True
 
     def look(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
         """Give the tree the window, each point owned by the nearest center whose fence holds."""
         ids = np.array([*tracker.ids, NOISE], dtype=np.int64)  # slot -1 is the last entry
         self.tree.set_window(points, ids[tracker.owners(points, weights)])
+        self._looked = True
 
     def settle(
         self,
@@ -85,21 +78,23 @@ class Router:
         Parameters
         ----------
         points : array of shape (n, n_features)
-            Window points, measured from the origin.
+            Recent points, measured from the origin.
         weights : array of shape (n_features,)
             Scaling weights.
         text : function from a cluster id to its boxes as one line
         """
         before = self._settled
-        if self._replant or 2 * self._updates > tracker.k > 1:
-            self.tree.build(dict(zip(tracker.ids, tracker.placed, strict=False)))
-        self._updates, self._replant = 0, False
-        if self.tree.version == before[0]:
+        if self._stale:
+            self.tree.follow(dict(zip(tracker.ids, tracker.placed, strict=False)))
+        improvable = self._looked and not tracker.gauges[stream.FIDELITY] >= FAITHFUL
+        if improvable:
+            self.tree.reconsider()
+        self._stale = self._looked = False
+        if self.tree.version == before[0] and not improvable:
             return ()
         tick, time = tracker.tick, tracker.now
-        points = np.nan_to_num(
-            points
-        )  # coordinates never seen belong to features that do not count
+        # A coordinate that was never seen belongs to a feature that does not count yet.
+        points = np.nan_to_num(points)
         self._correct(tracker, points, weights)
         self.compile({c: s for s, c in enumerate(tracker.ids)})
         changes: list[Change] = []
@@ -139,27 +134,28 @@ class Router:
         self.tree.set_features(weights, keys)
 
     def _correct(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
-        """Learn corrections from the window and residual copies of it, labelled by the centers.
+        """Learn corrections from recent points and residual copies, labelled by the centers.
 
         Rows, not leaves, limit what corrections can learn, and labels are free: the residual of a
         point around its center, with random signs, makes another point (engine_measured.md, 5). A
-        cluster of few window points borrows residuals of others, in units of its own scale: shapes
+        cluster of few recent points borrows residuals of others, in units of its own scale: shapes
         of twenty points say too little about where its border runs.
         """
         slots = tracker.owners(points, weights)
         points, slots = points[slots >= 0], slots[slots >= 0]
         if tracker.k < 2 or not len(points):
             return
-        n = len(points)
+        n, d = points.shape
+        times = max(0, min(ROWS, ENTRIES // d) // n - 1)
         random = np.random.default_rng([self._seed, tracker.tick])
         home, scale = tracker.centers[slots], tracker.stats[slots, stream.SCALE]
         unit = np.divide(points - home, scale[:, None], out=points - home, where=scale[:, None] > 0)
-        lender = np.tile(np.arange(n), COPIES)
+        lender = np.tile(np.arange(n), times)
         few = BORROW / (np.bincount(slots, minlength=tracker.k)[slots] + BORROW)
-        borrows = random.random(n * COPIES) < np.tile(few, COPIES)
+        borrows = random.random(n * times) < np.tile(few, times)
         lender[borrows] = random.integers(0, n, int(borrows.sum()))
-        signs = random.integers(0, 2, size=(n * COPIES, points.shape[1])) * 2.0 - 1.0
-        copies = np.tile(home, (COPIES, 1)) + signs * unit[lender] * np.tile(scale, COPIES)[:, None]
+        signs = random.integers(0, 2, size=(n * times, d)) * 2.0 - 1.0
+        copies = np.tile(home, (times, 1)) + signs * unit[lender] * np.tile(scale, times)[:, None]
         every = np.concatenate([points, copies])
         labels = np.array(tracker.ids)[tracker.distances(every, weights).argmin(axis=1)]
         self.tree.correct(every, labels)

@@ -25,7 +25,7 @@ from streamclust.events import (
 )
 from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
-from streamclust.windows import Reservoir
+from streamclust.windows import Reservoir, SlidingWindow
 
 MICRO = 512
 """Micro-centers kept: a fifth of all events may be outliers before a living one is lost."""
@@ -125,6 +125,7 @@ class CenterTracker:
         start: int,
         frame: FloatArray,
         window: Reservoir,
+        recent: SlidingWindow,
         table: tuple[IntArray, FloatArray],
     ) -> tuple[int, int]:
         """Observe rows, one compiled call; see `kernels.stream.observe`."""
@@ -138,6 +139,7 @@ class CenterTracker:
             self.micro,
             window.slots,
             window.heap,
+            recent.rows,
             *table,
             self.counts,
             self.gauges,

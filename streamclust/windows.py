@@ -1,7 +1,4 @@
-"""Windows: which points of the stream are kept for refits.
-
-A slot is ``[coordinates ..., time, weight, key]``; the points of smallest key are kept.
-"""
+"""Windows: which points of the stream are kept, for refits and for what needs many recent rows."""
 
 from __future__ import annotations
 
@@ -12,9 +9,14 @@ import numpy as np
 from streamclust.kernels.stream import admit
 from streamclust.results import FloatArray, IntArray
 
+MOST_ENTRIES = 1 << 22
+"""Entries of the ring of recent rows at the most (32 MB)."""
+
 
 class Reservoir:
     """An exponentially biased sample without replacement of all points so far.
+
+    A slot is ``[coordinates ..., time, weight, key]``.
 
     Each point's key is ln(Exp(1)) - decay * time - ln(weight); the `capacity` smallest keys are the
     sample, and the next smallest would set its threshold, so inclusion probabilities are known
@@ -134,3 +136,65 @@ class Reservoir:
         self.slots[:n] = slots
         self.heap = np.zeros(self.capacity + 1, dtype=np.int64)
         self.heap[: n + 1] = heap
+
+
+class SlidingWindow:
+    """The last points, however old: a ring of at most `capacity` rows.
+
+    Parameters
+    ----------
+    capacity : int
+        Rows kept while they fit `MOST_ENTRIES`; wider rows are fewer.
+
+    Attributes
+    ----------
+    rows : array of shape (capacity, n_features)
+        Row (tick - 1) modulo capacity holds the point of that tick.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._wanted = capacity
+        self.rows: FloatArray = np.zeros((1, 0))
+
+    @property
+    def capacity(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    def update(self, point: FloatArray, tick: int) -> None:
+        """Keep the point of event number `tick`, 1 for the first."""
+        self.rows[(tick - 1) % self.capacity] = point
+
+    def points(self, tick: int) -> FloatArray:
+        """The kept points after `tick` events, shape (n, n_features), oldest last seen anywhere."""
+        return self.rows[: min(tick, self.capacity)]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.rows[:] = 0.0
+
+    def widen(self, n_features: int, tick: int) -> None:
+        """Make room for new features; points that lack them hold nan there."""
+        capacity = max(1, min(self._wanted, MOST_ENTRIES // max(1, n_features)))
+        wider = np.full((capacity, n_features), np.nan)
+        kept = self.points(tick)
+        ticks = np.arange(max(0, tick - min(len(kept), capacity)), tick)
+        wider[ticks % capacity, : kept.shape[1]] = kept[ticks % self.capacity]
+        self.rows = wider
+
+    def shift(self, origin: FloatArray) -> None:
+        """Measure the kept points from `origin` instead."""
+        self.rows -= origin
+
+    def to_state(self, tick: int) -> dict[str, Any]:
+        """Return plain arrays from which `from_state` restores all."""
+        return {"rows": self.points(tick).copy()}
+
+    def from_state(self, state: dict[str, Any], n_features: int, tick: int) -> None:
+        """Take over a state; raises ValueError where it does not fit."""
+        self.rows = np.zeros((1, 0))
+        self.widen(n_features, 0)
+        rows = np.array(state["rows"], dtype=np.float64)
+        if rows.shape != (min(tick, self.capacity), n_features):
+            raise ValueError("the recent rows do not fit the features")
+        self.rows[: len(rows)] = rows

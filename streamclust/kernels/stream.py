@@ -329,6 +329,7 @@ def observe(
     micro: FloatArray,
     slots: FloatArray,
     heap: IntArray,
+    recent: FloatArray,
     nodes: IntArray,
     threshold: FloatArray,
     counts: IntArray,
@@ -337,9 +338,9 @@ def observe(
     """Observe rows from `start` on; return the row at which it stopped, and why.
 
     Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
-    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,), nodes and
-    threshold as in `route`. On ALERT the row has been learned; on BAD_VALUE and BAD_TIME nothing
-    of it has.
+    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,), recent
+    (capacity, d), nodes and threshold as in `route`. On ALERT the row has been learned; on
+    BAD_VALUE and BAD_TIME nothing of it has.
     """
     n, d = rows.shape[0], frame.shape[1]
     origin, weights = frame[0], frame[1]
@@ -366,6 +367,7 @@ def observe(
         row[d] = now
         for j in range(d):
             row[j] -= origin[j]
+        recent[(tick - 1) % recent.shape[0]] = row[:d]
         draw = -np.log(uniform(int(gauges[SEED]), tick))
         admit(row, np.log(draw) - gauges[DECAY] * now - np.log(row[d + 1]), slots, heap)
         if k > 0 or gauges[REACH] > 0.0:

@@ -139,6 +139,7 @@ def blank(d, k=0, **settings):
         np.zeros((513, d + 1)),
         np.zeros((20, d + 3)),
         np.zeros(21, dtype=np.int64),
+        np.zeros((5, d)),
         np.array([[0, -1, -1]]),
         np.zeros(1),
         counts,
@@ -225,8 +226,8 @@ def test_fidelity_and_price_are_of_before_the_row_is_learned():
     arrays_[1][:2, 0] = 0.0, 4.0
     arrays_[3][:2, stream.FENCE] = 3.0
     arrays_[3][:2, stream.GAP] = 1.0
-    arrays_[7] = np.array([[0, ~0, ~1]])
-    arrays_[8] = np.array([3.0])  # the border of the centers lies at 2
+    arrays_[8] = np.array([[0, ~0, ~1]])
+    arrays_[9] = np.array([3.0])  # the border of the centers lies at 2
     arrays_[-2][stream.N_CENTERS] = 2
     for x, fidelity in ((0.5, 1.0), (2.5, 0.5), (3.5, 2 / 3), (20.0, 2 / 3)):
         stream.observe(np.array([[x, np.nan, 1.0]]), 0, *arrays_)

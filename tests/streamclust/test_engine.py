@@ -196,4 +196,4 @@ class Use(RuleBasedStateMachine):
 
 
 TestUse = Use.TestCase
-TestUse.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestUse.settings = settings(max_examples=10, stateful_step_count=20, deadline=None)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamclust.windows import Reservoir
+from streamclust import windows
+from streamclust.windows import Reservoir, SlidingWindow
 
 
 def filled(n: int, capacity: int, decay: float, seed: int, weight: float = 1.0) -> Reservoir:
@@ -124,3 +125,47 @@ def test_a_state_restores_everything_and_a_false_one_is_refused():
     twice["heap"][1] = twice["heap"][2]
     with pytest.raises(ValueError, match="every slot once"):
         other.from_state(twice, 1)
+
+
+def sliding(n: int, capacity: int) -> SlidingWindow:
+    ring = SlidingWindow(capacity)
+    ring.widen(1, 0)
+    for tick in range(1, n + 1):
+        ring.update(np.array([float(tick)]), tick)
+    return ring
+
+
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_a_ring_keeps_the_last_points(n, capacity):
+    kept = sliding(n, capacity).points(n)[:, 0]
+    assert sorted(kept.tolist()) == list(range(max(0, n - capacity) + 1, n + 1))
+
+
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_a_ring_widens_and_goes_on(n, capacity):
+    ring = sliding(n, capacity)
+    before = sorted(ring.points(n)[:, 0].tolist())
+    ring.widen(2, n)
+    assert sorted(ring.points(n)[:, 0].tolist()) == before
+    assert np.isnan(ring.points(n)[:, 1]).all()
+    for tick in range(n + 1, n + 4):
+        ring.update(np.array([float(tick), 0.0]), tick)
+    kept = sorted(ring.points(n + 3)[:, 0].tolist())
+    assert kept == list(range(max(0, n + 3 - capacity) + 1, n + 4))
+
+
+def test_a_ring_of_wide_rows_is_shorter(monkeypatch):
+    monkeypatch.setattr(windows, "MOST_ENTRIES", 12)
+    ring = sliding(30, 10)
+    ring.widen(4, 30)
+    assert ring.capacity == 3
+    assert sorted(ring.points(30)[:, 0].tolist()) == [28, 29, 30]
+
+
+def test_a_ring_is_restored_and_a_false_state_refused():
+    ring = sliding(25, 10)
+    other = SlidingWindow(10)
+    other.from_state(ring.to_state(25), 1, 25)
+    assert np.array_equal(ring.rows, other.rows)
+    with pytest.raises(ValueError, match="do not fit"):
+        other.from_state(ring.to_state(25), 1, 4)
