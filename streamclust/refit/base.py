@@ -38,15 +38,13 @@ class BatchEstimator:
             setattr(self, name, value)
         return self
 
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster a window.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             Finite, n >= 1. The order of the rows does not matter.
-        y : None
-            Ignored.
         sample_weight : array-like of shape (n,), optional
             Not negative; a weight of 2 is a repeated row. A row of weight 0 has no influence and
             gets the label of the nearest row that has.
@@ -61,7 +59,7 @@ class BatchEstimator:
         self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None
     ) -> IntArray:
         """`fit`, then `labels_`."""
-        return self.fit(X, sample_weight=sample_weight).labels_
+        return self.fit(X, sample_weight).labels_
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
