@@ -21,10 +21,11 @@ FLOORS: dict[float, str] = {
     1.5: "kernels.*",
     2: "nodes windows features scaling robust drift events snapshot",
     2.5: "boxes corrections export growth packing regions",
-    3: "census tracker tree refit.graph",
+    3: "census tracker tree refit.base refit.graph",
     3.5: "refit.hierarchy",
     4: "refit.* identity summary router rules",
-    4.5: "answers",
+    4.5: "answers refit.three_way",
+    4.75: "refit.offered",
     5: "engine",
     6: "clusterer evaluate",
 }

@@ -247,9 +247,7 @@ def run_trajectories(
                 break
             if modes[s] >= 0:
                 row = visits[modes[s]]
-                _mark(
-                    points, bounds, boxes, center, square, stack, s, nodes, seen, shares[s], row
-                )
+                _mark(points, bounds, boxes, center, square, stack, s, nodes, seen, shares[s], row)
             masses[s] = found[d]
             step = 0.0
             for j in range(d):

@@ -1,4 +1,4 @@
-"""What every batch estimator of this folder shares: parameters, checks of a window, distinct points.
+"""What every batch estimator of this folder shares: parameters, and the checks of a window.
 
 The conventions are scikit-learn's: the constructor stores its keywords untouched, `fit` checks
 them. An estimator clusters the distinct points of a window in lexicographic order, so that the
@@ -138,10 +138,13 @@ def require(told: str, value: object, holds: bool, accepted: str) -> None:
 
 def whole(value: object, least: int) -> bool:
     """Whether `value` is a whole number of at least `least`, and no bool."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+    return (
+        isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
+    )
 
 
 def real(value: object) -> bool:
     """Whether `value` is a positive finite number, and no bool."""
-    numeric = isinstance(value, int | float | np.integer | np.floating)
-    return numeric and not isinstance(value, bool) and bool(0.0 < float(value) < np.inf)  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return 0.0 < float(value) < np.inf

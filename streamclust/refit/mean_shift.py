@@ -1,4 +1,4 @@
-"""Mean shift with a flat kernel: clusters are the modes of density, membership is how often visited.
+"""Mean shift with a flat kernel: clusters are modes of density, and points belong by visits.
 
 Trajectories start at every occupied cell of a grid, or at every point, and climb to a mode
 (Comaniciu and Meer, IEEE TPAMI 24(5), 2002). A point belongs to the mode whose trajectories pass
@@ -269,7 +269,7 @@ class Landscape:
         led, kept = np.zeros(len(ends), np.int64), np.empty(len(ends), np.int64)
         count = merge_ends(ends, order, bandwidth, led, kept)
         kept = kept[:count]
-        shares = np.bincount(cell, self.weights, len(starts))
+        shares = np.bincount(cell, self.weights, len(starts)).astype(np.float64)
         return Climb(
             bandwidth, tolerance, starts, shares, ends[kept], heights[kept], led, led[cell]
         )

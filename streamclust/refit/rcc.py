@@ -356,8 +356,9 @@ class FusionGraph:
         )
         self.base *= np.sqrt(mass[self.first] * mass[self.second])
         places = graph.adjacency(np.cumsum(chosen).astype(float), chosen)
-        self._start, self._neighbours = places.indptr.astype(np.int64), places.indices.astype(
-            np.int64
+        self._start, self._neighbours = (
+            places.indptr.astype(np.int64),
+            places.indices.astype(np.int64),
         )
         self._place = places.data.astype(np.int64) - 1
         self._vector = np.where(np.arange(graph.n) % 2 == 0, 1.0, -1.0) + np.linspace(
