@@ -90,10 +90,11 @@ def checked_window(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Float
             f"X has shape {points.shape}; accepted: (n, d). Reshape your data: X.reshape(-1, 1) "
             "has one feature"
         )
-    if 0 in points.shape:
-        raise InvalidPoint(
-            f"0 feature(s) or sample(s) (shape={points.shape}) while a minimum of 1 is required"
-        )
+    for axis, what in enumerate(("sample", "feature")):
+        if points.shape[axis] == 0:
+            raise InvalidPoint(
+                f"X has 0 {what}(s) (shape={points.shape}) while a minimum of 1 is required."
+            )
     if not np.isfinite(points).all():
         raise InvalidPoint("X has NaN or infinity in it; accepted: finite numbers")
     if sample_weight is None:
@@ -104,7 +105,7 @@ def checked_window(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Float
             f"sample_weight of shape {weights.shape}; accepted: {len(points)} finite numbers >= 0"
         )
     if not weights.any():
-        raise InvalidPoint("sample_weight is 0 everywhere; one point must have weight")
+        raise InvalidPoint("sample_weight is zero everywhere; one point must have weight")
     return points, weights
 
 

@@ -70,7 +70,7 @@ class MeanShift(BatchEstimator):
     visits_ : float array of shape (n, n_clusters_)
         Share of a mode's trajectories that pass a point.
     bandwidth_ : float
-        The bandwidth used.
+        The bandwidth used; 0.0 where none was given and all points are equal.
     n_features_in_ : int
     """
 
@@ -95,14 +95,17 @@ class MeanShift(BatchEstimator):
         window = distinct_points(rows[heavy], weights[heavy])
         unit = float(np.abs(window.points).max()) or 1.0
         inputs, mass = window.points / unit, window.weights
-        space = code_space(inputs, mass)
-        if self.bandwidth is None:
-            bandwidth = self._suggest(space, mass)
-            points = space
+        points = np.ascontiguousarray(inputs - mass @ inputs / mass.sum())
+        bandwidth = 0.0 if self.bandwidth is None else float(self.bandwidth) / unit
+        if len(points) == 1:
+            one = np.zeros(1, np.int64)
+            found = self._settle(Basins(bandwidth, points, one, np.ones((1, 1))))
         else:
-            bandwidth = float(self.bandwidth) / unit
-            points = np.ascontiguousarray(inputs - mass @ inputs / mass.sum())
-        found = self._settle(self._basins(Landscape(points, mass), bandwidth, Code(space, mass)))
+            space = code_space(inputs, mass)
+            if self.bandwidth is None:
+                bandwidth, points = self._suggest(space, mass), space
+            code = Code(space, mass)
+            found = self._settle(self._basins(Landscape(points, mass), bandwidth, code))
         member = members(rows, heavy, window.points, window.member)
         self.labels_ = found.labels[member]
         self.visits_ = np.ascontiguousarray(found.visits[member])
@@ -129,8 +132,6 @@ class MeanShift(BatchEstimator):
         """The clustering at one bandwidth."""
         climb = land.climb(bandwidth, self.tolerance, self.seeds == "points")
         least = LEAST if self.least_weight is None else float(self.least_weight)
-        if len(land.points) == 1:
-            least = 0.0
         kept = np.flatnonzero(climb.heights >= least)
         visits = land.visits(climb, kept)
         while True:

@@ -380,7 +380,9 @@ class FusionGraph:
 
     def norm(self, pulls: FloatArray) -> float:
         """The spectral norm of the Laplacian; the next call starts from its vector."""
-        return float(laplacian_norm(self.first, self.second, pulls, self._vector, 1e-3, 200))
+        unit = float(pulls.max()) or 1.0  # squares of faded weights could vanish
+        norm = laplacian_norm(self.first, self.second, pulls / unit, self._vector, 1e-3, 200)
+        return max(unit * float(norm), np.finfo(float).tiny)
 
     def solve(self, pulls: FloatArray, held: FloatArray, X: FloatArray, U: FloatArray) -> None:
         """Move U to the solution of (H + A) U = H X."""
