@@ -6,7 +6,8 @@ is graduated from nearly quadratic to one that lets go of far pairs:
 
     1/2 sum_i |x_i - u_i|^2 + lambda/2 sum_pq w_pq rho(|u_p - u_q|)
 
-Each step is one sparse linear system, solved for all columns side by side from the last solution.
+Each step is one sparse linear system for all columns side by side, solved by a factorisation whose
+pattern is found once, or, where that fills up, by conjugate gradients from the last solution.
 The paper's tolerances are absolute and compare lengths with squares; here features are first
 brought to mean variance one and every comparison is between like units, unless `scales` asks for
 the published ones. The published extraction links every edge shorter than the shortest one in a
@@ -24,6 +25,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from streamclust.kernels.comet import solve_fusion
+from streamclust.kernels.elimination import RowArray, eliminate, find_entries, solve_directly
 from streamclust.kernels.rcc import edge_squares, laplacian_norm
 from streamclust.refit.base import BatchEstimator, checked_window, members, real, require, whole
 from streamclust.refit.graph import Graph, distinct_points, neighbour_graph
@@ -45,7 +47,9 @@ INNER = 4
 RESIDUAL = 1e-2
 """Relative residual of a linear system, as published; the next one starts from its solution."""
 MAX_STEPS = 100
-"""Conjugate gradient steps per system."""
+"""Conjugate gradient steps per system, at the most."""
+TYPICAL_STEPS = 20
+"""Conjugate gradient steps that a factorisation may cost."""
 SHORTEST = 0.01
 """The share of edges that count as shortest."""
 NEAR_DUPLICATE = 0.01
@@ -364,6 +368,7 @@ class FusionGraph:
         self._vector = np.where(np.arange(graph.n) % 2 == 0, 1.0, -1.0) + np.linspace(
             0.0, 0.5, graph.n
         )
+        self._factor: tuple[IntArray, IntArray, RowArray, IntArray] | tuple[()] | None = None
 
     def squares(self, U: FloatArray) -> FloatArray:
         """Squared length of every edge."""
@@ -386,16 +391,28 @@ class FusionGraph:
 
     def solve(self, pulls: FloatArray, held: FloatArray, X: FloatArray, U: FloatArray) -> None:
         """Move U to the solution of (H + A) U = H X."""
-        solve_fusion(
-            self._start,
-            self._neighbours,
-            pulls[self._place],
-            held,
-            X,
-            U,
-            RESIDUAL,
-            MAX_STEPS,
-        )
+        if self._factor is None:
+            self._factor = self._eliminated(X.shape[1])
+        if self._factor:
+            solve_directly(self.first, self.second, pulls, held, X, *self._factor, U)
+        else:
+            pulled = pulls[self._place]
+            start, neighbours = self._start, self._neighbours
+            solve_fusion(start, neighbours, pulled, held, X, U, RESIDUAL, MAX_STEPS)
+
+    def _eliminated(
+        self, columns: int
+    ) -> tuple[IntArray, IntArray, RowArray, IntArray] | tuple[()]:
+        """Where the factor has entries; nothing where conjugate gradients cost less."""
+        n, m = len(self._start) - 1, len(self.first)
+        most = float(TYPICAL_STEPS * columns * (4 * m + 10 * n))
+        place, bounds = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+        rows = eliminate(self._start, self._neighbours, most, place, bounds)
+        if len(rows) and rows[0] == n:
+            return ()
+        entries = np.empty(m, np.int64)
+        find_entries(self.first, self.second, place, bounds, rows, entries)
+        return place, bounds, rows, entries
 
 
 class Schedule:

@@ -99,6 +99,22 @@ def test_weights_of_edges_are_the_published_ones():
     assert np.allclose(edges.base, wanted)
 
 
+@pytest.mark.parametrize("n", [40, 600])
+def test_both_solvers_agree(n, monkeypatch):
+    points = np.random.default_rng(2).normal(size=(n, 3))
+    graph, held = neighbour_graph(points, 6), np.random.default_rng(3).uniform(0.5, 2.0, n)
+    found = []
+    for typical in (0, 10**9):  # conjugate gradients; a factorisation at any price
+        monkeypatch.setattr("streamclust.refit.rcc.TYPICAL_STEPS", typical)
+        monkeypatch.setattr("streamclust.refit.rcc.RESIDUAL", 1e-10)
+        edges = FusionGraph(graph, np.ones(n))
+        U = points.copy()
+        edges.solve(3.0 * edges.base, held, points, U)
+        found.append(U)
+    assert np.allclose(*found, atol=1e-7)
+    assert not np.allclose(found[0], points, atol=0.1)
+
+
 def test_levels_halve_and_end_at_half_the_end():
     schedule = Schedule(8.0, 1.5, 1e-3, relative=True)
     seen = [schedule.truncation]
