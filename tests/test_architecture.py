@@ -22,7 +22,7 @@ FLOORS: dict[float, str] = {
     2: "nodes windows features scaling robust drift events snapshot",
     2.5: "boxes corrections export growth packing regions",
     3: "census tracker tree refit.base refit.graph",
-    3.5: "refit.hierarchy",
+    3.5: "refit.fusion refit.hierarchy",
     4: "refit.* identity summary router rules",
     4.5: "answers refit.three_way",
     4.75: "refit.offered",
