@@ -83,12 +83,12 @@ def build_tree(
 
 
 @kernel
-def _place(box: FloatArray, center: FloatArray, square: float) -> int:
-    """Where a box lies: 0 outside the ball, 1 across its border, 2 inside."""
+def _place(boxes: FloatArray, node: int, center: FloatArray, square: float) -> int:
+    """Where a node's box lies: 0 outside the ball, 1 across its border, 2 inside."""
     near, far = 0.0, 0.0
     for j in range(center.shape[0]):
-        below = box[0, j] - center[j]
-        above = center[j] - box[1, j]
+        below = boxes[node, 0, j] - center[j]
+        above = center[j] - boxes[node, 1, j]
         gap = max(below, above, 0.0)
         reach = max(-below, -above)
         near += gap * gap
@@ -120,7 +120,7 @@ def _ball(
     while size > 0:
         size -= 1
         node = stack[size]
-        place = _place(boxes[node], center, square)
+        place = _place(boxes, node, center, square)
         if place == 2:
             for j in range(d + 1):
                 out[j] += sums[node, j]
@@ -131,7 +131,10 @@ def _ball(
             for at in range(bounds[node, 0], bounds[node, 1]):
                 far = 0.0
                 for j in range(d):
-                    far += (points[at, j] - center[j]) ** 2
+                    gap = points[at, j] - center[j]
+                    far += gap * gap
+                    if far > square:
+                        break
                 if far <= square:
                     for j in range(d):
                         out[j] += weights[at] * points[at, j]
@@ -161,7 +164,7 @@ def _mark(
         node = stack[size]
         if nodes[node] == stamp:
             continue
-        place = _place(boxes[node], center, square)
+        place = _place(boxes, node, center, square)
         if place == 2:
             nodes[node] = stamp
         elif place == 1 and node < inner:
