@@ -35,7 +35,7 @@ def test_from_every_point_the_modes_are_those_of_scikit_learn(seed, d, bandwidth
 @seeds
 @pytest.mark.parametrize("d", [2, 5, 8])
 def test_the_modes_of_scikit_learn_in_blobs(where, d):
-    X, _ = make_blobs(600, n_features=d, centers=6, random_state=3)
+    X, _ = make_blobs(240, n_features=d, centers=6, random_state=3)
     bandwidth = 1.5 * np.sqrt(d)
     theirs = Peer(bandwidth=bandwidth, bin_seeding=False, n_jobs=1).fit(X)
     ours = MeanShift(bandwidth=bandwidth, seeds=where, least_weight=0).fit(X)
