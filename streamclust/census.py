@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.kernels import stream
-from streamclust.regions import ambiguity, fences
+from streamclust.regions import SHARE, ambiguity, fences
 from streamclust.results import FloatArray, IntArray
 from streamclust.robust import lp_median
 
@@ -105,15 +105,20 @@ def take_census(
     return Census(labels, positions, scales, limits, np.array([m.sum() for m in masses]), sizes)
 
 
-def boundary_ratio(distances: FloatArray, stats: FloatArray) -> float:
-    """Return the boundary ratio that distances of shape (n, k) to the living centers suggest."""
+def boundary_ratio(distances: FloatArray, stats: FloatArray, estimator: Any = None) -> float:
+    """Return the boundary ratio that distances of shape (n, k) to the living centers suggest.
+
+    A three-way estimator says how many points of the window are boundary.
+    """
+    told = getattr(estimator, "boundary_", None)
+    share = SHARE if told is None else float(np.mean(told))
     scales = stats[:, stream.SCALE]
     inside = (distances <= stats[:, stream.FENCE]).any(axis=1)
     relative = relative_distances(distances[inside], scales)
     if relative.shape[1] < 2:
-        return ambiguity(np.zeros(0), np.zeros(0))
+        return ambiguity(np.zeros(0), np.zeros(0), share)
     first, second = np.partition(relative, 1, axis=1)[:, :2].T
-    return ambiguity(first, second)
+    return ambiguity(first, second, share)
 
 
 def relative_distances(distances: FloatArray, scales: FloatArray) -> FloatArray:

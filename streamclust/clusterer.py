@@ -42,7 +42,7 @@ class StreamClusterer(base.Clusterer):
     Parameters
     ----------
     n_clusters
-        None: found from the data; k: the refit's hierarchy is cut to k clusters.
+        None: found from the data; k: the refit's hierarchy is cut to k clusters (not mean shift).
     p
         The distance: 1 is city block, 2 is Euclid; any finite p >= 1.
     scale
@@ -54,7 +54,8 @@ class StreamClusterer(base.Clusterer):
     window
         Points kept for refits, 50 to 100,000: an exponentially biased reservoir.
     refit
-        What finds the clusters: "comet", an estimator with `fit` and `labels_`, or None.
+        What finds the clusters: "comet", "rcc", "rcc_dr", "mean_shift", "three_way", an estimator
+        with `fit` and `labels_`, or None.
     refit_mode
         "inline": a refit is made at once.
     refit_lag

@@ -35,7 +35,7 @@ from streamclust.events import (
 from streamclust.features import FeatureSpace, table_of
 from streamclust.identity import lineage, match
 from streamclust.kernels import stream
-from streamclust.refit.comet import COMET
+from streamclust.refit.offered import build
 from streamclust.results import FeatureName, FloatArray, IntArray
 from streamclust.router import Router
 from streamclust.scaling import Scaling
@@ -99,9 +99,7 @@ class Engine:
         )
         self.router = Router(tree, seed)
         self.answers = Answers(self.features, self.scaling, self.window, self.tracker, self.router)
-        self.estimator = (
-            COMET(n_clusters=s["n_clusters"], seed=seed) if s["refit"] == "comet" else s["refit"]
-        )
+        self.estimator = build(s["refit"], s["n_clusters"], seed)
         self.log = EventLog(s["event_log"])
         self.refits = 0
         self._medians_at = 0
@@ -319,7 +317,7 @@ class Engine:
         self.refits += 1
         if self.settings["boundary_ratio"] is None:
             self.answers.ratio = boundary_ratio(
-                tracker.distances(points, weights), tracker.living_stats
+                tracker.distances(points, weights), tracker.living_stats, self.estimator
             )
         done = RefitDone(
             tick=tick,

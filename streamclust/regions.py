@@ -19,6 +19,8 @@ PRIOR = 5.0
 AMBIGUOUS = 0.75
 """Least ratio of the two smallest distances (in units of the clusters' scales) that can be called
 ambiguous; the data may raise it."""
+SHARE = 0.05
+"""At most one point in twenty is called boundary."""
 
 
 def fences(distances: list[FloatArray], weights: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
@@ -46,22 +48,24 @@ def fences(distances: list[FloatArray], weights: list[FloatArray]) -> tuple[Floa
     return scale, scale + REACH * madn
 
 
-def ambiguity(first: FloatArray, second: FloatArray) -> float:
+def ambiguity(first: FloatArray, second: FloatArray, share: float = SHARE) -> float:
     """Return the boundary ratio that the window suggests.
 
     Parameters
     ----------
     first, second : arrays of shape (n,)
         Relative distances of each point to its nearest and second nearest cluster.
+    share : float
+        How many of the points may be called boundary.
 
     Returns
     -------
     float
-        The 95 % quantile of their ratio, but at least AMBIGUOUS: at most one event in twenty is
-        called boundary, and none that is clear.
+        The quantile of their ratio that leaves `share` above it, but at least AMBIGUOUS: no point
+        that is clear is called boundary.
     """
     ratio = np.divide(first, second, out=np.zeros_like(first), where=second > 0)
-    return float(max(AMBIGUOUS, np.quantile(ratio, 0.95))) if len(ratio) else AMBIGUOUS
+    return float(max(AMBIGUOUS, np.quantile(ratio, 1.0 - share))) if len(ratio) else AMBIGUOUS
 
 
 def region(label: int, relative: FloatArray, slot: int, ratio: float) -> tuple[Region, list[int]]:

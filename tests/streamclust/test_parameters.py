@@ -33,7 +33,7 @@ def test_every_default_is_accepted_and_every_row_tells_a_user_something():
         ("p", [1, 1.0, 7, np.float64(2.5), Fraction(3, 2)]),
         ("half_life", [None, 1e-300, 1, 1e300]),
         ("window", [50, 100_000]),
-        ("refit", ["comet", None, Estimator()]),
+        ("refit", ["comet", "rcc", "rcc_dr", "mean_shift", "three_way", None, Estimator()]),
         ("boundary_ratio", [None, 1e-9, 0.999]),
         ("noise", [True, False, np.bool_(True)]),
         ("event_log", [0]),
@@ -54,7 +54,7 @@ def test_values_inside_the_range_are_accepted(name, values):
         ("p", [0.999, math.inf, math.nan, "2", None, True, 10**400, Decimal(2)], "number >= 1"),
         ("half_life", [0, -1, math.inf], "a finite number > 0, or None"),
         ("window", [49, 100_001, 1000.0, None, Window], "from 50 to 100,000"),
-        ("refit", ["kmeans", 1, Estimator], "'comet', or an object with a fit method, or None"),
+        ("refit", ["kmeans", 1, Estimator], "'three_way', or an object with a fit method, or None"),
         ("boundary_ratio", [0, 1, 1.5], "between 0 and 1, or None"),
         ("scale", [None, "Robust", 1], "'robust', 'standard', 'none'"),
         ("noise", [0, 1, None, "true"], "True or False"),
@@ -73,7 +73,6 @@ def test_values_outside_are_refused_with_name_value_and_range(name, values, acce
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("refit", word) for word in ("rcc", "rcc_dr", "mean_shift", "three_way")),
         ("refit_mode", "background"),
         ("window", Window()),
     ],
