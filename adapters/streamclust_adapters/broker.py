@@ -1,4 +1,4 @@
-"""What a broker is to the worker: messages, commits and transactions, without any client library."""
+"""What a broker is to the worker: messages, commits, transactions; no client library is known."""
 
 from __future__ import annotations
 

@@ -29,9 +29,10 @@ class Encoder:
         self._has_rule = rules
         place = [("partition", int), ("offset", int)] if places else []
         self._has_place = places
+        told = [("key", Any), ("cluster", int), ("region", str), ("rule", Any)]
         self._answer = msgspec.defstruct(
             "Answer",
-            [("event", int), *place, ("key", Any), ("cluster", int), ("region", str), ("rule", Any)],
+            [("event", int), *place, *told],
             rename={} if key is None else {"key": key},
             gc=False,
         )
