@@ -30,13 +30,13 @@ from streamclust_adapters.runner import Shutdown
 try:
     from confluent_kafka import (
         Consumer,
-        ConsumerGroupMetadata,
         KafkaError,
         KafkaException,
         Producer,
         TopicPartition,
     )
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
 except ImportError as error:
     raise MissingExtra("kafka") from error
 
@@ -242,20 +242,10 @@ class KafkaBroker:
             raise self._failure
         messages = []
         for message in got:
-            if (error := message.error()) is not None:
-                self._judge(error)
-                continue
-            kind, milliseconds = message.timestamp()
-            messages.append(
-                Message(
-                    message.partition(),
-                    message.offset(),
-                    message.key(),
-                    message.value(),
-                    message.headers() or (),
-                    milliseconds / 1000 if kind else None,
-                )
-            )
+            if (why := message.error()) is None:
+                messages.append(_message(message))
+            else:
+                self._judge(why)
         return messages
 
     def hold(self, partitions: Iterable[int]) -> None:
@@ -331,8 +321,7 @@ class KafkaBroker:
                 TopicPartition(topic, p, commit.offset, metadata=str(commit.number))
                 for p, commit in commits.items()
             ]
-            self._again(lambda: producer.flush(STEP) and _still_waiting())
-            whose: ConsumerGroupMetadata = self._consumer.consumer_group_metadata()
+            whose = self._consumer.consumer_group_metadata()
             self._again(lambda: producer.send_offsets_to_transaction(places, whose, STEP))
             self._again(lambda: producer.commit_transaction(STEP))
         except KafkaException as error:
@@ -342,7 +331,7 @@ class KafkaBroker:
         return behind[0] if behind else None
 
     def _produce(self, output: Output, report: Callable[..., None] | None) -> None:
-        more = {} if report is None else {"on_delivery": report}
+        more: dict[str, Any] = {} if report is None else {"on_delivery": report}
         while True:
             try:
                 self._producer.produce(
@@ -417,6 +406,13 @@ class KafkaBroker:
             raise AdapterError(f"cannot go on: {error.str()}")
 
 
+def _message(got: Any) -> Message:
+    kind, milliseconds = got.timestamp()
+    time = milliseconds / 1000 if kind else None
+    headers = got.headers() or ()
+    return Message(got.partition(), got.offset(), got.key(), got.value(), headers, time)
+
+
 class _TooLarge(Exception):
     """An output that its topic does not take."""
 
@@ -450,10 +446,6 @@ def _shortened(letter: Output) -> Output:
     return msgspec.structs.replace(
         letter, value=value[:KEPT_OF_LARGE_VALUE], headers=[*letter.headers, told]
     )
-
-
-def _still_waiting() -> None:
-    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
 
 def _number(metadata: str | None) -> int | None:

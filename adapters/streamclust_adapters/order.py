@@ -17,12 +17,12 @@ from streamclust_adapters.broker import Message
 
 
 class Run(NamedTuple):
-    """`count` messages of one partition, the first at offset `start`, the last before `end`."""
+    """`length` messages of one partition, the first at offset `start`, the last before `end`."""
 
     partition: int
     start: int
     end: int
-    count: int
+    length: int
 
 
 def encode(runs: Sequence[Run]) -> bytes:
@@ -55,7 +55,7 @@ class Sequencer:
     """
 
     def __init__(self, runs: Iterable[Run]) -> None:
-        self._runs = deque(run for run in runs if run.count)
+        self._runs = deque(run for run in runs if run.length)
         self._held: dict[int, deque[Message]] = {}
         self._let_through = 0  # of the first run
 
@@ -91,17 +91,17 @@ class Sequencer:
     def _follow(self, run: Run, due: list[Message]) -> bool:
         """Let through what is there of a run; whether that was all of it."""
         held = self._held.get(run.partition, deque())
-        while held and self._let_through < run.count:
+        while held and self._let_through < run.length:
             message = held.popleft()
             self._let_through += 1
-            first, last = self._let_through == 1, self._let_through == run.count
+            first, last = self._let_through == 1, self._let_through == run.length
             if (first and message.offset != run.start) or (
                 message.offset + 1 != run.end if last else message.offset + 1 >= run.end
             ):
                 raise AdapterError(
                     f"partition {run.partition} holds offset {message.offset} where the recorded "
-                    f"order has {run.count} messages from {run.start} to {run.end - 1}; some are "
+                    f"order has {run.length} messages from {run.start} to {run.end - 1}; some are "
                     "gone, so the engine cannot be rebuilt"
                 )
             due.append(message)
-        return self._let_through == run.count
+        return self._let_through == run.length

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -94,6 +95,23 @@ class Opener:
         self._manner = manner
         self._log = log
 
+    def prepare(self) -> None:
+        """See that the folder can be written, before anything is read.
+
+        Raises
+        ------
+        AdapterError
+            When it cannot.
+        """
+        SnapshotFolder(self._path, exclusive=False).close()
+        try:
+            with TemporaryFile(dir=self._path):
+                pass
+        except OSError as error:
+            raise AdapterError(
+                f"cannot keep snapshots in {self._path}: {error.strerror}"
+            ) from error
+
     def open(self, partition: int) -> Lane:
         """Open the lane of one partition.
 
@@ -161,7 +179,7 @@ class Opener:
             values = self._broker.values(order_topic, kept.order)
             runs = [run for value in values for run in order.decode(value)]
             # Where the order ends is what was committed; a silent partition's commit may expire.
-            number = (kept.events or 0) + sum(run.count for run in runs)
+            number = (kept.events or 0) + sum(run.length for run in runs)
             ends = {run.partition: run.end for run in runs}
             for p, commit in commits.items():
                 if commit.offset != (end := ends.get(p, kept.offsets.get(p))):

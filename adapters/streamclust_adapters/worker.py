@@ -168,7 +168,7 @@ class Worker:
             if p in self._lanes
         ]
         try:
-            self._deliver(outbox, [run for run in runs if run.count])
+            self._deliver(outbox, [run for run in runs if run.length])
         except LostPartitions as error:
             self._drop_all(error)
         now = self._clock()
