@@ -144,8 +144,8 @@ class Broker(Protocol):
         """
         ...
 
-    def values(self, topic: str, start: int) -> Sequence[bytes]:
-        """The values in partition 0 of a topic, from an offset to its end."""
+    def values(self, topic: str, start: int) -> tuple[Sequence[bytes], int]:
+        """The values in partition 0 of a topic from an offset on, and the offset behind the last."""
         ...
 
     def close(self) -> None:

@@ -189,10 +189,11 @@ class KafkaBroker:
             if place.offset >= 0
         }
 
-    def values(self, topic: str, start: int) -> list[bytes]:
+    def values(self, topic: str, start: int) -> tuple[list[bytes], int]:
         """The values in partition 0 of a topic; see `Broker`."""
         reader = self._made(Consumer, self._options | self._reading)
         found: list[bytes] = []
+        behind = start
         try:
             reader.assign([TopicPartition(topic, 0, start)])
             while not self._shutdown.requested:
@@ -200,8 +201,9 @@ class KafkaBroker:
                     error = message.error()
                     if error is None:
                         found.append(message.value() or b"")
+                        behind = (message.offset() or 0) + 1
                     elif error.code() == KafkaError._PARTITION_EOF:
-                        return found
+                        return found, behind
                     else:
                         self._judge(error)
             raise Stopped("stopped while the recorded order was read")

@@ -176,11 +176,19 @@ class Opener:
                 raise SnapshotError(f"{folder.path} holds no shared engine")
             if kept.order < extent.low:
                 raise _deleted(f"the order in {order_topic}", kept.order, extent.low)
-            values = self._broker.values(order_topic, kept.order)
+            # Nothing is kept while the order is followed, so the next snapshot stands behind it.
+            values, kept.order = self._broker.values(order_topic, kept.order)
             runs = [run for value in values for run in order.decode(value)]
             # Where the order ends is what was committed; a silent partition's commit may expire.
             number = (kept.events or 0) + sum(run.length for run in runs)
-            ends = {run.partition: run.end for run in runs}
+            ends: dict[int, int] = {}
+            for run in runs:
+                if run.start < ends.get(run.partition, kept.offsets.get(run.partition, 0)):
+                    raise AdapterError(
+                        f"{order_topic} has offset {run.start} of partition {run.partition} a "
+                        "second time; the engine cannot be rebuilt"
+                    )
+                ends[run.partition] = run.end
             for p, commit in commits.items():
                 if commit.offset != (end := ends.get(p, kept.offsets.get(p))):
                     raise AdapterError(

@@ -7,6 +7,7 @@ was delivered.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -163,9 +164,9 @@ class Worker:
         began = self._clock()
         outbox = self._outbox()
         runs = [
-            self._lanes[p].take(group, self._reader, outbox)
-            for p, group in _by_partition(self._due(read)).items()
-            if p in self._lanes
+            self._lanes[group[0].partition].take(group, self._reader, outbox)
+            for group in self._due(read)
+            if group[0].partition in self._lanes
         ]
         try:
             self._deliver(outbox, [run for run in runs if run.length])
@@ -182,10 +183,10 @@ class Worker:
             ready = bool(lanes) and not any(lane.replaying for lane in lanes)
             self._after_turn(Turn(read, now - began, lanes, ready))
 
-    def _due(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """What may be learned now: everything, or what the recorded order lets through."""
+    def _due(self, messages: Sequence[Message]) -> list[list[Message]]:
+        """What may be learned now, in order, in groups of one partition each."""
         if self._sequencer is None:
-            return messages
+            return _by_partition(messages)
         due = self._sequencer.feed(messages)
         full = {p for p in self._lanes if self._sequencer.held(p) >= MOST_HELD}
         self._broker.hold(full - self._held)
@@ -193,7 +194,7 @@ class Worker:
         self._held = full
         if self._sequencer.finished:
             self._sequencer = None
-        return due
+        return [list(group) for _, group in itertools.groupby(due, lambda m: m.partition)]
 
     def _deliver(self, outbox: Outbox, runs: Sequence[order.Run]) -> None:
         if not runs:
@@ -220,9 +221,9 @@ class Worker:
         return refused
 
 
-def _by_partition(messages: Sequence[Message]) -> dict[int, list[Message]]:
+def _by_partition(messages: Sequence[Message]) -> list[list[Message]]:
     """Messages by partition, in the order in which the partitions come first."""
     groups: dict[int, list[Message]] = {}
     for message in messages:
         groups.setdefault(message.partition, []).append(message)
-    return groups
+    return list(groups.values())
