@@ -145,7 +145,7 @@ class Broker(Protocol):
         ...
 
     def values(self, topic: str, start: int) -> tuple[Sequence[bytes], int]:
-        """The values in partition 0 of a topic from an offset on, and the offset behind the last."""
+        """What partition 0 of a topic holds from an offset on, and the offset behind that."""
         ...
 
     def close(self) -> None:
