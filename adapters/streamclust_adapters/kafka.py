@@ -72,6 +72,19 @@ _TAKEN_OVER = {
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.PRODUCER_FENCED,
 }
+_PASSING = {
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._WAIT_COORD,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,  # a transaction of the partition's last worker is open
+}
 _END = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -179,10 +192,15 @@ class KafkaBroker:
     def committed(self, partitions: Iterable[int]) -> dict[int, Commit]:
         """The group's commits; see `Broker`."""
         places = [TopicPartition(self._member.topic, p) for p in partitions]
-        told = self._again(lambda: self._consumer.committed(places, timeout=STEP))
-        for place in told:
-            if place.error is not None:
-                raise AdapterError(f"cannot read commits: {place.error.str()}")
+
+        def ask() -> list[TopicPartition]:
+            told = self._consumer.committed(places, timeout=STEP)
+            for place in told:
+                if place.error is not None:
+                    raise KafkaException(place.error)
+            return told
+
+        told = self._again(ask)
         return {
             place.partition: Commit(place.offset, _number(place.metadata))
             for place in told
@@ -383,11 +401,7 @@ class KafkaBroker:
                 return call()
             except KafkaException as error:
                 why = error.args[0]
-                passing = why.retriable() or why.code() in {
-                    KafkaError._TIMED_OUT,
-                    KafkaError._TRANSPORT,
-                    KafkaError._ALL_BROKERS_DOWN,
-                }
+                passing = why.retriable() or why.code() in _PASSING
                 if not passing or why.fatal() or why.txn_requires_abort():
                     raise
                 if self._shutdown.requested:

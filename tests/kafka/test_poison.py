@@ -98,9 +98,8 @@ def test_strict_stops_before_it_and_goes_on_without(world):
 
 def test_keys_and_headers_are_kept(world):
     producer = Producer({"bootstrap.servers": world.address})
-    producer.produce(
-        world.topic, b"broken", b"\xffkey", 3, headers=[("trace", b"\x00"), ("e", None)]
-    )
+    headers = [("trace", b"\x00"), ("e", None)]
+    producer.produce(world.topic, b"broken", b"\xffkey", 3, headers=headers)
     producer.produce(world.topic, b'{"x": 1}', None, 3)
     assert producer.flush(PATIENCE) == 0
     world.sent[3] = 2

@@ -1,4 +1,4 @@
-"""Snapshots that cannot be written or trusted, and input that is gone: told, and nothing is lost."""
+"""Snapshots that cannot be written or trusted, input that is gone: told, and nothing is lost."""
 
 from __future__ import annotations
 
