@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -154,10 +154,10 @@ class KafkaBroker:
         common = {"group.id": member.group, "isolation.level": "read_committed"}
         common |= {"auto.offset.reset": "error", "enable.auto.commit": "false"}
         joined = {"group.instance.id": f"{member.group}-{member.worker}"}
-        producing = {"transactional.id": f"{member.group}-{member.worker}"}
-        producing |= {"message.max.bytes": "100000000"} | self._options  # the topic decides
+        self._producing = {"message.max.bytes": "100000000"} | self._options  # the topic decides
+        self._producing |= {"transactional.id": f"{member.group}-{member.worker}"}
         self._consumer = self._made(Consumer, strategy | common | joined)
-        self._producer = self._made(Producer, producing)
+        self._producer = self._made(Producer, self._producing)
         self._reading = common | {"enable.partition.eof": "true"}
         self._first(lambda: self._consumer.list_topics(timeout=PATIENCE), "reach a broker")
         self._first(lambda: self._producer.init_transactions(PATIENCE), "begin transactions")
@@ -243,8 +243,12 @@ class KafkaBroker:
     def rejoin(self) -> None:
         """Join anew; see `Broker`."""
         assert self._listener is not None
-        self._consumer.unsubscribe()
-        self.join(self._listener)
+        try:
+            self._consumer.unsubscribe()
+            self.join(self._listener)
+        except KafkaException as error:
+            self._judge(error.args[0])
+            raise AdapterError(f"cannot join the group: {_told(error)}") from error
 
     def take(self, offsets: Mapping[int, int]) -> None:
         """Read partitions without the group; see `Broker`."""
@@ -322,10 +326,9 @@ class KafkaBroker:
             except KafkaException as error:
                 why = error.args[0]
                 if not why.txn_requires_abort():
-                    self._judge(why)
-                    raise AdapterError(f"cannot deliver: {why.str()}") from error
+                    self._renew(why)
                 self._abort()
-                if why.code() in _GONE_ON | {KafkaError.FENCED_INSTANCE_ID}:
+                if why.code() in _GONE_ON:
                     raise LostPartitions(why.str()) from error
                 self._logger.warning("transaction repeated: %s", why.str())
 
@@ -333,8 +336,8 @@ class KafkaBroker:
         producer, topic = self._producer, self._member.topic
         behind: list[int] = []
         large: list[int] = []
-        self._again(producer.begin_transaction)
         try:
+            producer.begin_transaction()
             for i, output in enumerate(outputs):
                 self._produce(output, _report(i, output, behind, large))
             places = [
@@ -342,8 +345,9 @@ class KafkaBroker:
                 for p, commit in commits.items()
             ]
             whose = self._consumer.consumer_group_metadata()
-            self._again(lambda: producer.send_offsets_to_transaction(places, whose, STEP))
-            self._again(lambda: producer.commit_transaction(STEP))
+            # Neither call is repeated on this producer: a second one may never return.
+            producer.send_offsets_to_transaction(places, whose, STEP)
+            producer.commit_transaction(STEP)
         except KafkaException as error:
             if large:
                 raise _TooLarge(large[0]) from error
@@ -368,10 +372,37 @@ class KafkaBroker:
 
     def _abort(self) -> None:
         try:
-            self._again(lambda: self._producer.abort_transaction(STEP))
+            self._producer.abort_transaction(STEP)
         except KafkaException as error:
-            self._judge(error.args[0])
-            raise AdapterError(f"cannot abort a transaction: {_told(error)}") from error
+            self._renew(error.args[0])
+
+    def _renew(self, why: KafkaError) -> NoReturn:
+        """Begin anew with a producer of the same name: what was open is committed or aborted then.
+
+        Which of the two, and whether another worker has the name now, the group knows: where a
+        group assigns the partitions, the other's consumer has fenced ours. A producer is fenced by
+        a transaction that took too long, too.
+        """
+        if self._listener is None:
+            self._judge(why)
+        if why.code() in _END:
+            raise AdapterError(f"cannot deliver: {why.str()}")
+        self._logger.warning("producer renewed: %s", why.str())
+        while True:
+            self._producer.purge()
+            self._producer = self._made(Producer, self._producing)
+            try:
+                self._producer.init_transactions(STEP)
+                break
+            except KafkaException as error:
+                again: KafkaError = error.args[0]
+                if not (again.retriable() or again.code() in _PASSING):
+                    raise AdapterError(f"cannot deliver: {again.str()}") from error
+                if self._shutdown.requested:
+                    raise Stopped(
+                        f"stopped while the broker did not answer: {again.str()}"
+                    ) from None
+        raise LostPartitions(f"a transaction failed: {why.str()}")
 
     def close(self) -> None:
         """Leave; see `Broker`. A static member keeps its partitions until its session ends."""

@@ -15,7 +15,7 @@ import msgspec
 
 from streamclust_adapters import order
 from streamclust_adapters.answering import Refused
-from streamclust_adapters.broker import Broker, Commit, Fenced, LostPartitions, Message
+from streamclust_adapters.broker import Broker, Commit, LostPartitions, Message
 from streamclust_adapters.lanes import Lane
 from streamclust_adapters.logs import Log
 from streamclust_adapters.messages import MessageReader, Outbox
@@ -209,11 +209,12 @@ class Worker:
             self._lanes[runs[0].partition].order = behind
 
     def _drop_all(self, error: LostPartitions) -> None:
-        if self._shared is not None:
-            raise Fenced(str(error)) from error
         self._log.warning("partitions lost", reason=str(error))
         self.lost(list(self._lanes))
-        self._broker.rejoin()
+        if self._shared is None:
+            self._broker.rejoin()
+        else:
+            self._take_all(*self._shared)
 
     def _stopped(self, refused: Refused) -> Refused:
         """Keep what was answered before the record that ends the run."""
