@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
 from streamclust.errors import AdapterError, MissingExtra
+from streamclust_adapters.answering import Totals
 from streamclust_adapters.worker import Turn
 
 try:
@@ -54,7 +55,7 @@ class Metrics:
     ) -> None:
         self._lag = lag
         self._clock, self._wall = clock, wall
-        self._counted: dict[tuple[int, str], int] = {}
+        self._counted: dict[str, tuple[Totals, dict[str, int]]] = {}  # by engine
         self._next_gauges = -math.inf
         self._last_turn = clock()
         self._ready = False
@@ -100,11 +101,7 @@ class Metrics:
             if times:
                 self._latency.observe(max(self._wall() - min(times), 0.0))
         for lane in turn.lanes:
-            totals = lane.totals
-            self._count(self._events.labels(lane.name), id(totals), "answered", totals.answered)
-            self._count(self._refused.labels(lane.name), id(totals), "refused", totals.refused)
-            for kind, n in totals.changes.items():
-                self._count(self._changes.labels(lane.name, kind), id(totals), kind, n)
+            self._count(lane.name, lane.totals)
         if now >= self._next_gauges:
             self._next_gauges = now + GAUGES_EVERY
             self._take_gauges(turn, now)
@@ -121,15 +118,19 @@ class Metrics:
         """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def _count(self, counter: Counter, totals: int, name: str, now: int) -> None:
-        """Count up to a total; an engine that was opened anew begins at zero."""
-        before = self._counted.get((totals, name), 0)
-        self._counted[totals, name] = now
-        counter.inc(max(now - before, 0))
+    def _count(self, name: str, totals: Totals) -> None:
+        """Count what is new in an engine's totals; one that was opened anew begins at zero."""
+        known, before = self._counted.get(name, (totals, {}))
+        if known is not totals:
+            before = {}
+        now = {"answered": totals.answered, "refused": totals.refused, **totals.changes}
+        self._counted[name] = (totals, now)
+        for kind, n in now.items():
+            counter = {"answered": self._events, "refused": self._refused}.get(kind)
+            child = counter.labels(name) if counter else self._changes.labels(name, kind)
+            child.inc(n - before.get(kind, 0))
 
     def _take_gauges(self, turn: Turn, now: float) -> None:
-        kept = {id(lane.totals) for lane in turn.lanes}
-        self._counted = {key: n for key, n in self._counted.items() if key[0] in kept}
         self._lags.clear()
         for partition, lag in self._lag().items():
             self._lags.labels(str(partition)).set(lag)
