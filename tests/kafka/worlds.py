@@ -30,6 +30,7 @@ class Worker:
 
     def __init__(self, arguments: list[str], log: Path, **options) -> None:
         self.log = log
+        self._begin = log.stat().st_size if log.exists() else 0
         with log.open("ab") as stream:
             self.process = subprocess.Popen(
                 arguments,
@@ -41,7 +42,12 @@ class Worker:
             )
 
     def told(self) -> str:
-        return self.log.read_text()
+        """What this process has said so far."""
+        return self.log.read_bytes()[self._begin :].decode()
+
+    def started(self) -> bool:
+        """Whether it has come as far as to hear signals."""
+        return "worker started" in self.told()
 
     def alive(self) -> bool:
         assert self.process.poll() is None, self.told()
@@ -181,6 +187,7 @@ class World:
 
     def until_done(self, *workers: Worker) -> None:
         """Wait until the group has committed everything; these workers must live until then."""
+        until(lambda: all(w.alive() and w.started() for w in workers))
         until(lambda: all(w.alive() for w in workers) and self.committed() == self.sent)
 
     def newest(self, lane: str) -> bytes:
