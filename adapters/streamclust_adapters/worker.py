@@ -97,6 +97,7 @@ class Worker:
         self._lanes: dict[int, Lane] = {}  # by partition
         self._sequencer: order.Sequencer | None = None
         self._held: set[int] = set()
+        self._announced: set[str] = set()
 
     def run(self) -> None:
         """Work until a stop is requested.
@@ -141,6 +142,7 @@ class Worker:
         """Drop the lanes; their snapshots and the commits stay."""
         for lane in self._lanes_of(partitions):
             lane.close()
+            self._announced.discard(lane.name)
         for p in partitions:
             self._lanes.pop(p, None)
 
@@ -173,13 +175,16 @@ class Worker:
         except LostPartitions as error:
             self._drop_all(error)
         now = self._clock()
-        for lane in self._lanes_of(list(self._lanes)):
+        lanes = self._lanes_of(list(self._lanes))
+        for lane in lanes:
             if lane.refused is not None:
                 raise self._stopped(lane.refused)
             if lane.due(now):
                 lane.snapshot(now)
+            if not lane.replaying and lane.name not in self._announced:
+                self._announced.add(lane.name)
+                self._log.info("engine ready", engine=lane.name, events=lane.number)
         if self._after_turn is not None:
-            lanes = self._lanes_of(list(self._lanes))
             ready = bool(lanes) and not any(lane.replaying for lane in lanes)
             self._after_turn(Turn(read, now - began, lanes, ready))
 

@@ -35,6 +35,8 @@ def harass(world, kills, command, *options, seed):
             pytest.fail(worker.told())
     worker = world.start("w", *OPTIONS, *options, command=command)
     world.until_done(worker)
+    lanes = 1 if "shared" in options else world.n
+    until(lambda: worker.told().count("engine ready") == lanes)  # what is relearned is kept then
     assert worker.stop() == 0, worker.told()
 
 
