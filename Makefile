@@ -1,7 +1,8 @@
 # make demo    replays a real stream through the command and prints clusters and rules
+# make demo-kafka  two workers on a broker, one is killed; needs Java and Maven
 # make test    the tests, without the slow ones
 # make check   lint, format, types
-# make test-all  the slow tests: kills, statistics
+# make test-all  the slow tests: kills, statistics, and a real Kafka where Java and Maven are
 # Each makes .venv and installs what it needs. PYTHON=... chooses an interpreter.
 
 NEWEST = for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -13,7 +14,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 DEMO = demo
 
-.PHONY: demo test check test-all clean
+.PHONY: demo demo-kafka test check test-all clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -27,8 +28,11 @@ demo: $(VENV)/.installed
 	@grep ClusterBorn $(DEMO)/changes.jsonl | head -n 3
 	@echo; cat $(DEMO)/summary.txt
 
+demo-kafka: $(VENV)/.test
+	$(BIN)/python simulations/demo_kafka.py
+
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not stress and not quality"
+	$(BIN)/python -m pytest -q -m "not stress and not quality and not kafka"
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .
@@ -36,10 +40,10 @@ check: $(VENV)/.check
 	$(BIN)/mypy
 
 test-all: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "stress or quality"
+	$(BIN)/python -m pytest -q -m "stress or quality or kafka"
 
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(DEMO) .kafka
 
 $(VENV)/.python:
 	@test -n "$(PYTHON)" || { \

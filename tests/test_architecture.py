@@ -31,11 +31,15 @@ FLOORS: dict[float, str] = {
     6: "clusterer evaluate",
 }
 DOOR_FLOORS: dict[float, str] = {
-    1: "ports codec encoder options snapshots",
-    2: "stdio testing runner",
-    3: "report",
-    4: "cli",
-    5: "__main__",
+    1: "ports codec encoder options snapshots broker logs settings",
+    1.5: "answering messages order launch",
+    2: "stdio testing runner lanes",
+    3: "report kafka resuming",
+    3.5: "worker",
+    4: "metrics",
+    4.5: "kafka_command",
+    5: "cli",
+    6: "__main__",
 }
 # Who may import a library; every other module of both packages may not.
 HOMES = {
@@ -43,10 +47,17 @@ HOMES = {
     "river": {"streamclust.clusterer"},
     "river.drift": {"streamclust.clusterer", "streamclust.drift"},
     "safetensors": {"streamclust.snapshot"},
-    "click": {"streamclust_adapters.cli", "streamclust_adapters.options"},
+    "click": {
+        "streamclust_adapters.cli",
+        "streamclust_adapters.kafka_command",
+        "streamclust_adapters.launch",
+        "streamclust_adapters.options",
+        "streamclust_adapters.settings",
+    },
     "rich": {"streamclust_adapters.report"},
     "msgspec": {"streamclust_adapters"},
     "confluent_kafka": {"streamclust_adapters.kafka"},
+    "prometheus_client": {"streamclust_adapters.metrics"},
 }
 NOT_FACES = [path for path in sorted(CORE.rglob("*.py")) if path.name != "__init__.py"]
 DOOR_FILES = [path for path in sorted(DOORS.rglob("*.py")) if path.name != "__init__.py"]

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from streamclust.errors import AdapterError, InvalidParameter, SnapshotError
-from streamclust.parameters import PARAMETERS
-from streamclust_adapters.options import RunCommand, flag_of, given_parameters, model_options
+from streamclust.errors import SnapshotError
+from streamclust_adapters.kafka_command import kafka
+from streamclust_adapters.launch import checked, failures, load_model, names, newest
+from streamclust_adapters.options import RunCommand, given_parameters, model_options
 
 if TYPE_CHECKING:
     from streamclust import StreamClusterer
     from streamclust_adapters.codec import Fields
     from streamclust_adapters.ports import Position
-    from streamclust_adapters.snapshots import Found, SnapshotFolder
+    from streamclust_adapters.snapshots import SnapshotFolder
 
 SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 
@@ -33,18 +33,13 @@ OWN_NAMES = ("event", "cluster", "region", "rule")
 STDIN, STDOUT = 0, 1
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Comma-separated names; at least one, none twice."""
-    split = tuple(name.strip() for name in text.split(","))
-    if not all(split) or len(set(split)) != len(split):
-        raise click.BadParameter(f"{text!r}: names that are empty or repeated")
-    return split
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="streamclust")
 def main() -> None:
     """Online clustering whose every answer is a readable rule."""
+
+
+main.add_command(kafka)
 
 
 @main.command(cls=RunCommand)
@@ -101,7 +96,7 @@ def run(ctx: click.Context, /, **_: object) -> None:
     """
     options = ctx.params
     _check_usage(options)
-    with _failures(), ExitStack() as stack:
+    with failures(), ExitStack() as stack:
         _run(options, given_parameters(ctx), stack)
 
 
@@ -110,10 +105,10 @@ def run(ctx: click.Context, /, **_: object) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Everything, exactly, as JSON.")
 def inspect(snapshot: Path, as_json: bool) -> None:
     """Print the clusters and rules in SNAPSHOT, a file or a folder of them."""
-    with _failures():
+    with failures():
         from streamclust_adapters import report
 
-        model = _load(snapshot)
+        model = load_model(snapshot)
         if as_json:
             click.echo(report.model_json(model, model.source))
             return
@@ -241,7 +236,7 @@ def _model(
     from streamclust import StreamClusterer
     from streamclust_adapters import snapshots
 
-    if folder is not None and (found := _newest(folder.path)) is not None:
+    if folder is not None and (found := newest(folder.path)) is not None:
         if not options["resume"]:
             raise click.UsageError(
                 f"{folder.path} holds snapshots already: go on with --resume, or name another"
@@ -249,7 +244,7 @@ def _model(
         for path, error in found.broken:
             aside = snapshots.set_aside(path)
             click.echo(f"{path.name} is broken ({error}); set aside as {aside.name}", err=True)
-        model = _checked(found.model, given)
+        model = checked(found.model, given)
         start = model.source
         if start is None or "offset" not in start:
             raise SnapshotError(f"{found.path} holds no position in an input of lines")
@@ -260,52 +255,5 @@ def _model(
             )
         return model, start
     if options["model_file"] is not None:
-        return _checked(_load(options["model_file"]), given), None
+        return checked(load_model(options["model_file"]), given), None
     return StreamClusterer(**cast(dict[str, Any], given)), None
-
-
-def _newest(folder: Path) -> Found[StreamClusterer] | None:
-    from streamclust import StreamClusterer
-    from streamclust_adapters.snapshots import load_newest
-
-    return load_newest(folder, StreamClusterer.load)
-
-
-def _load(path: Path) -> StreamClusterer:
-    """A saved model: a file, or the newest of a folder that is whole."""
-    from streamclust import StreamClusterer
-
-    if not path.is_dir():
-        return StreamClusterer.load(path)
-    found = _newest(path)
-    if found is None:
-        raise SnapshotError(f"{path} holds no snapshot")
-    for broken, error in found.broken:
-        click.echo(f"{broken.name} is broken ({error}); {found.path.name} is read", err=True)
-    return found.model
-
-
-def _checked(model: StreamClusterer, given: dict[str, object]) -> StreamClusterer:
-    """Refuse parameters that differ from those that a saved model already has."""
-    parameters = model._get_params()  # as river asks an estimator; `refit` is also a method's name
-    for name, value in given.items():
-        if (has := parameters[name]) != value:
-            raise click.UsageError(
-                f"{flag_of(PARAMETERS[name])}: the saved model has {has!r}, not {value!r}"
-            )
-    return model
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    """Failures as messages with an exit code; only a defect of ours is a traceback."""
-    try:
-        yield
-    except InvalidParameter as error:
-        raise click.UsageError(str(error)) from error
-    except BrokenPipeError:
-        # Nobody reads our messages any more. The interpreter must not try again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (AdapterError, SnapshotError, OSError) as error:
-        raise click.ClickException(str(error)) from error

@@ -18,28 +18,51 @@ class Encoder:
         Under which name an answer repeats the id of its event.
     rules : bool
         Whether an answer has a rule.
+    places : bool
+        Whether an answer says of which partition and offset its event is.
     """
 
-    def __init__(self, *, key: str | None = None, rules: bool = False) -> None:
+    def __init__(
+        self, *, key: str | None = None, rules: bool = False, places: bool = False
+    ) -> None:
         self._has_key = key is not None
         self._has_rule = rules
+        place = [("partition", int), ("offset", int)] if places else []
+        self._has_place = places
+        told = [("key", Any), ("cluster", int), ("region", str), ("rule", Any)]
         self._answer = msgspec.defstruct(
             "Answer",
-            [("event", int), ("key", Any), ("cluster", int), ("region", str), ("rule", Any)],
+            [("event", int), *place, *told],
             rename={} if key is None else {"key": key},
             gc=False,
         )
         self._json = msgspec.json.Encoder(enc_hook=_plain)
 
-    def answer(self, number: int, key: object, label: int, region: str, rule: str | None) -> object:
-        """One answer; the id and the rule are left out where they are not wanted."""
+    def answer(
+        self,
+        number: int,
+        key: object,
+        label: int,
+        region: str,
+        rule: str | None,
+        place: tuple[int, int] = (-1, -1),
+    ) -> object:
+        """One answer; the id and the rule are left out where they are not wanted.
+
+        `place` is the partition and the offset of the event, where answers say them.
+        """
         return self._answer(
             number,
+            *(place if self._has_place else ()),
             key if self._has_key else msgspec.UNSET,
             label,
             region,
             rule if self._has_rule else msgspec.UNSET,
         )
+
+    def value(self, value: object) -> bytes:
+        """Encode one value."""
+        return self._json.encode(value)
 
     def lines(self, values: Sequence[object]) -> bytes:
         """Encode each value as one line."""

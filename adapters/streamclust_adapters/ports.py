@@ -123,6 +123,10 @@ class Model(Protocol):
         """Learn `x`; an `InvalidPoint` leaves the model as it was."""
         ...
 
+    def metrics(self) -> Mapping[str, float]:
+        """Live figures by name."""
+        ...
+
     def on(self, event_type: Any, callback: Callable[[Any], object]) -> Callable[[], object]:
         """Call back with every change of a type while it is learned; return what ends it."""
         ...

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from streamclust.results import Cluster, Rule
-    from streamclust_adapters.runner import Totals
+    from streamclust_adapters.answering import Totals
 
 SHOWN_CLUSTERS = 30
 """Rows of the table at the end of a run; ``inspect`` shows all."""

@@ -10,16 +10,11 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Protocol
 
-from streamclust.errors import AdapterError, InvalidPoint, NotReady
+from streamclust_adapters.answering import Answerer, Refused, Totals
 from streamclust_adapters.ports import Model, Position, Record, Sink, Source
-
-
-class Refused(AdapterError):
-    """A record that holds no event, while such records are not allowed."""
 
 
 class SavesSnapshots(Protocol):
@@ -28,29 +23,6 @@ class SavesSnapshots(Protocol):
     def save(self, model: Model, number: int, source: Position) -> object:
         """Keep the model as it is after event `number`."""
         ...
-
-
-@dataclass(slots=True)
-class Totals:
-    """What a run did.
-
-    Attributes
-    ----------
-    answered, refused : int
-        Records that got an answer, and that did not.
-    last : int
-        Number of the last record.
-    first_refusal : str
-        Where and why the first record was refused.
-    changes : dict
-        How many change events there were of each kind.
-    """
-
-    answered: int = 0
-    refused: int = 0
-    last: int = 0
-    first_refusal: str = ""
-    changes: dict[str, int] = field(default_factory=dict)
 
 
 class Shutdown:
@@ -151,10 +123,6 @@ class Runner:
         self._source = source
         self._sink = sink
         self._shutdown = shutdown
-        self._learn = learn
-        self._explain = explain
-        self._strict = strict
-        self._hand_on_changes = changes
         self._snapshots = snapshots
         self._every = every if snapshots is not None else 0
         self._settings = settings or {}
@@ -163,7 +131,9 @@ class Runner:
         start = resumed or {}
         self.totals = Totals(last=start.get("events", 0))
         self._saved_at: int | None = start.get("events")
-        self._at = 0  # number of the record at hand
+        self._answerer = Answerer(
+            model, self.totals, learn=learn, explain=explain, strict=strict, changes=changes
+        )
 
     def run(self) -> Totals:
         """Run until the input ends or a stop is requested.
@@ -177,15 +147,13 @@ class Runner:
             When the outside fails; the last snapshot that was written is whole.
         """
         self._snapshot()
-        unsubscribe = self._model.on(object, self._changed)  # every kind
         try:
-            while not self._shutdown.requested and self._batch():
-                pass
+            with self._answerer:
+                while not self._shutdown.requested and self._batch():
+                    pass
         except Refused:
             self._snapshot()
             raise
-        finally:
-            unsubscribe()
         self._snapshot()
         return self.totals
 
@@ -197,7 +165,8 @@ class Runner:
             for record in batch:
                 if self._shutdown.requested:
                     break
-                self._one(record)
+                self._answerer.one(record, self._sink)
+                self._last = record
                 if self._every and record.number % self._every == 0:
                     self._snapshot()
         finally:
@@ -205,48 +174,6 @@ class Runner:
         if self._after_batch is not None:
             self._after_batch(self.totals)
         return True
-
-    def _one(self, record: Record) -> None:
-        self._at = record.number
-        if record.error is not None:
-            self._refuse(record, record.error.reason)
-        else:
-            try:
-                self._answer(record)
-            except InvalidPoint as error:
-                self._refuse(record, str(error))
-        self._last = record
-        self.totals.last = record.number
-
-    def _answer(self, record: Record) -> None:
-        """Predict, learn, and only then answer: an event that cannot be learned gets none."""
-        model, x = self._model, record.x
-        assigned = model.assign_one(x)
-        rule = self._rule(x) if self._explain else None
-        if self._learn:
-            model.learn_one(x, t=record.t)
-        self._sink.answer(record, assigned.label, assigned.region, rule)
-        self.totals.answered += 1
-
-    def _changed(self, change: object) -> None:
-        kind = type(change).__name__
-        self.totals.changes[kind] = self.totals.changes.get(kind, 0) + 1
-        if self._hand_on_changes:
-            self._sink.change(self._at, change)
-
-    def _rule(self, x: dict[str, float]) -> str | None:
-        try:
-            return str(self._model.explain_one(x))
-        except NotReady:
-            return None
-
-    def _refuse(self, record: Record, reason: str) -> None:
-        where = f"event {record.number} ({record.position}): {reason}"
-        self._sink.dead_letter(record, reason)
-        if self._strict:
-            raise Refused(where)
-        self.totals.refused += 1
-        self.totals.first_refusal = self.totals.first_refusal or where
 
     def _snapshot(self) -> None:
         """Keep the model, after everything that it has answered is safe outside."""

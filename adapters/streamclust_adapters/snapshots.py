@@ -36,8 +36,9 @@ class SnapshotFolder:
     ----------
     path : Path
         The folder; it is made when it is not there.
-
-    One that is left lets another process write to the folder.
+    exclusive : bool
+        Whether other processes are kept out until this one is left. Without it their snapshots of
+        the same number must be equal.
 
     Raises
     ------
@@ -45,12 +46,13 @@ class SnapshotFolder:
         When the folder cannot be made or another process writes to it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, exclusive: bool = True) -> None:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if exclusive:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for torn in path.glob(".snapshot-*.tmp"):  # of a run that was killed while it wrote
                 torn.unlink()
         except BlockingIOError as error:
@@ -75,6 +77,10 @@ class SnapshotFolder:
             old.unlink(missing_ok=True)
         return path
 
+    def close(self) -> None:
+        """Let another process write to the folder."""
+        os.close(self._lock)
+
     def __enter__(self) -> SnapshotFolder:
         return self
 
@@ -84,7 +90,7 @@ class SnapshotFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._lock)
+        self.close()
 
 
 class Found(NamedTuple, Generic[Loaded]):

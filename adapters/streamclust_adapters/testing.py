@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from streamclust.errors import DecodeError
+from streamclust_adapters.broker import Commit, Extent, Listener, Message, Output
 from streamclust_adapters.ports import Position, Record
 
 
@@ -118,3 +119,155 @@ class MemorySink:
         """Deliver, and remember how far."""
         self.flush()
         self.synced = len(self.delivered)
+
+
+class MemoryCluster:
+    """Topics and commits in memory; what a transaction delivers is there at once or not at all.
+
+    Parameters
+    ----------
+    messages : sequence of sequence of Message
+        The input, by partition.
+
+    Attributes
+    ----------
+    lows : dict
+        The first offset that each partition still has.
+    outputs : list of Output
+        Everything delivered, in order.
+    commits : dict
+        The group's commits, by partition.
+    """
+
+    def __init__(self, messages: Sequence[Sequence[Message]]) -> None:
+        self.messages = [list(partition) for partition in messages]
+        self.lows = dict.fromkeys(range(len(messages)), 0)
+        self.order_low = 0
+        self.outputs: list[Output] = []
+        self.commits: dict[int, Commit] = {}
+
+    @property
+    def orders(self) -> list[bytes]:
+        """The topic of the recorded order."""
+        return [output.value or b"" for output in self.outputs if output.kind == "order"]
+
+
+class MemoryBroker:
+    """One worker's connection to a `MemoryCluster`; its input ends with a request to stop.
+
+    Parameters
+    ----------
+    cluster : MemoryCluster
+        Where to.
+    stop : callable
+        Called when everything was read.
+    batch : int
+        Most messages of one read.
+    fail : callable, optional
+        Called before and after each delivery with its number, 0, 1, ..., and whether it is done;
+        what it raises is the failure.
+    """
+
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        stop: Callable[[], None],
+        *,
+        batch: int = 7,
+        fail: Callable[[int, bool], None] | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.held: set[int] = set()
+        self.closed = False
+        self._stop = stop
+        self._batch = batch
+        self._fail = fail or (lambda number, done: None)
+        self._next: dict[int, int] = {}
+        self._listener: Listener | None = None
+        self._turn = self._deliveries = 0
+
+    def join(self, listener: Listener) -> None:
+        """Get all partitions; see `Broker`."""
+        self._listener = listener
+        self._next = dict(listener.assigned(range(len(self.cluster.messages))))
+
+    def rejoin(self) -> None:
+        """Get all partitions again; see `Broker`."""
+        assert self._listener is not None
+        self.join(self._listener)
+
+    def move(self, partitions: Sequence[int]) -> None:
+        """Take partitions away from the worker."""
+        assert self._listener is not None
+        self._listener.revoked(partitions)
+        for p in partitions:
+            del self._next[p]
+
+    def take(self, offsets: Mapping[int, int]) -> None:
+        """Read from these offsets on; see `Broker`."""
+        self._next = dict(offsets)
+
+    def n_partitions(self, topic: str) -> int:
+        """How many partitions the input has; see `Broker`."""
+        return len(self.cluster.messages)
+
+    def extent(self, topic: str, partition: int) -> Extent:
+        """Which offsets there are; see `Broker`. Any topic but the order's is the input."""
+        if topic.endswith("order"):
+            return Extent(self.cluster.order_low, len(self.cluster.orders))
+        there = self.cluster.messages[partition]
+        return Extent(self.cluster.lows[partition], there[-1].offset + 1 if there else 0)
+
+    def committed(self, partitions: Iterable[int]) -> dict[int, Commit]:
+        """The commits; see `Broker`."""
+        commits = self.cluster.commits
+        return {p: commits[p] for p in partitions if p in commits}
+
+    def read(self) -> list[Message]:
+        """The next messages, of another partition each time; see `Broker`."""
+        order = sorted(p for p in self._next if p not in self.held)
+        self._turn += 1
+        shift = self._turn % max(len(order), 1)
+        found: list[Message] = []
+        for p in order[shift:] + order[:shift]:
+            ahead = [m for m in self.cluster.messages[p] if m.offset >= self._next[p]]
+            taken = ahead[: max((self._batch - len(found)) // 2, 0) or self._batch - len(found)]
+            found += taken
+            if taken:
+                self._next[p] = taken[-1].offset + 1
+        if not found:
+            self._stop()
+        return found
+
+    def hold(self, partitions: Iterable[int]) -> None:
+        """Read nothing of these; see `Broker`."""
+        self.held |= set(partitions)
+
+    def release(self, partitions: Iterable[int]) -> None:
+        """Read these again; see `Broker`."""
+        self.held -= set(partitions)
+
+    def lag(self) -> dict[int, int]:
+        """What is not read yet; see `Broker`."""
+        return {
+            p: sum(message.offset >= at for message in self.cluster.messages[p])
+            for p, at in self._next.items()
+        }
+
+    def deliver(self, outputs: Sequence[Output], commits: Mapping[int, Commit]) -> int | None:
+        """All or nothing; see `Broker`."""
+        number = self._deliveries
+        self._deliveries += 1
+        self._fail(number, False)
+        self.cluster.outputs += outputs
+        self.cluster.commits |= commits
+        self._fail(number, True)
+        return len(self.cluster.orders) if any(o.kind == "order" for o in outputs) else None
+
+    def values(self, topic: str, start: int) -> tuple[list[bytes], int]:
+        """The recorded order; see `Broker`."""
+        return self.cluster.orders[start:], len(self.cluster.orders)
+
+    def close(self) -> None:
+        """Let go; see `Broker`."""
+        self.closed = True

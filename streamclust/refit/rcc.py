@@ -24,17 +24,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from streamclust.refit.base import BatchEstimator, checked_window, members, real, require, whole
+from streamclust.refit.code import Code, code_space
 from streamclust.refit.fusion import FusionGraph, Schedule
 from streamclust.refit.graph import Graph, distinct_points, neighbour_graph
-from streamclust.refit.hierarchy import (
-    Code,
-    choose,
-    choose_exactly,
-    code_space,
-    link_single,
-    link_ward,
-    offers,
-)
+from streamclust.refit.hierarchy import choose, choose_exactly, link_single, link_ward
 from streamclust.results import FloatArray, IntArray
 
 ITERATIONS = 100
@@ -192,8 +185,7 @@ class RCC(BatchEstimator):
         hierarchies = [link_single(graph, U), link_ward(graph, U, mass)]
         if self.n_clusters is not None:
             return choose_exactly(min(self.n_clusters, graph.n), hierarchies, code).labels
-        candidates = [labels for merges in hierarchies for labels in offers(merges, code)]
-        return choose(candidates, code).labels
+        return choose(hierarchies, code).labels
 
     def _start(self, X: FloatArray) -> FloatArray:
         """Where the representatives started."""

@@ -4,8 +4,8 @@ import io
 import math
 
 from streamclust.results import Box, Cluster, Fence, Rule
+from streamclust_adapters.answering import Totals
 from streamclust_adapters.report import Progress, print_clusters, rule_text
-from streamclust_adapters.runner import Totals
 
 INF = math.inf
 BOXES = (

@@ -6,7 +6,8 @@ import signal
 import pytest
 
 from streamclust.errors import AdapterError, SnapshotError
-from streamclust_adapters.runner import Refused, Runner, Shutdown
+from streamclust_adapters.answering import Refused
+from streamclust_adapters.runner import Runner, Shutdown
 from streamclust_adapters.testing import MemorySink, MemorySource
 from tests.adapters.commands import blobs
 from tests.adapters.fake_clusterer import StreamClusterer

@@ -1,0 +1,177 @@
+"""Apache Kafka for tests: one node of its own, on the loopback interface, in a folder of its own.
+
+Maven brings the server from Maven Central into a cache folder once. Run as a script, it serves
+until its standard input is closed, and prints its address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+POM = Path(__file__).with_name("pom.xml")
+CACHE = Path(__file__).parents[2] / ".kafka"
+PATIENCE = 120.0  # for whatever hangs; nothing waits so long otherwise
+
+PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={logs}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+transaction.abort.timed.out.transaction.cleanup.interval.ms=500
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+"""
+
+Told = TypeVar("Told")
+
+
+def until(condition: Callable[[], Told], *, patience: float = PATIENCE) -> Told:
+    """Wait until a condition is truthy, and return it."""
+    end = time.monotonic() + patience
+    pause = threading.Event()
+    while not (told := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        pause.wait(0.02)
+    return told
+
+
+def missing() -> str | None:
+    """What this machine lacks to run a broker, or None."""
+    lacking = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    return f"needs {' and '.join(lacking)}" if lacking else None
+
+
+def class_path() -> str:
+    """The server and what it needs; fetched when the cache does not have them."""
+    kept = CACHE / hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
+    if not kept.is_dir():
+        CACHE.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
+            copy = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+            done = subprocess.run(
+                [*copy, f"-DoutputDirectory={fresh}/jars", "-DincludeScope=runtime"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=600,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            os.rename(f"{fresh}/jars", kept)
+    return f"{kept}/*"
+
+
+class Kafka:
+    """One broker.
+
+    Parameters
+    ----------
+    folder : Path
+        Where its logs are; they outlive a stop.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        self._java += ["-cp", class_path()]
+        port, controller = _free_ports(2)
+        self.address = f"127.0.0.1:{port}"
+        self._settings = folder / "server.properties"
+        self._settings.write_text(
+            PROPERTIES.format(port=port, controller=controller, logs=folder / "logs")
+        )
+        form = ["kafka.tools.StorageTool", "format", "--standalone", "-t", "streamclust-tests-0001"]
+        self._run([*form, "-c", str(self._settings)])
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        with (self._folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", str(self._settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        until(self._answers)
+
+    def stop(self) -> None:
+        """Stop as a person would."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """Stop as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        log = self._folder / "server.log"
+        assert self._process.poll() is None, log.read_text()
+        try:
+            # Quiet: that nobody listens yet is what is waited for.
+            client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+            return bool(client.list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    def _run(self, arguments: list[str]) -> None:
+        done = subprocess.run(
+            [*self._java, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _free_ports(n: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(n)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def serve() -> None:
+    """Serve until standard input is closed."""
+    with tempfile.TemporaryDirectory() as folder:
+        kafka = Kafka(Path(folder))
+        try:
+            kafka.start()
+            print(kafka.address, flush=True)
+            sys.stdin.read()
+        finally:
+            kafka.stop()
+
+
+if __name__ == "__main__":
+    serve()

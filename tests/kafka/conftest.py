@@ -1,0 +1,58 @@
+"""The broker that the Kafka suite shares, and a world of its own for each test.
+
+STREAMCLUST_KAFKA names a broker to be used instead (HOST:PORT); STREAMCLUST_REQUIRE_KAFKA makes a
+missing one a failure.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.kafka.brokers import Kafka, missing
+from tests.kafka.worlds import World
+
+
+def demand_java():
+    """Skip, or fail where that is asked for, what this machine cannot run."""
+    if (why := missing()) is not None:
+        why = f"{why}; or name a broker with STREAMCLUST_KAFKA"
+        if os.environ.get("STREAMCLUST_REQUIRE_KAFKA"):
+            pytest.fail(why)
+        pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory):
+    """Where the broker is that all tests share."""
+    if external := os.environ.get("STREAMCLUST_KAFKA"):
+        yield external
+        return
+    demand_java()
+    kafka = Kafka(tmp_path_factory.mktemp("kafka"))
+    try:
+        kafka.start()
+        yield kafka.address
+    finally:
+        kafka.stop()
+
+
+@pytest.fixture
+def own_broker(tmp_path):
+    """A broker that a test may stop."""
+    demand_java()
+    (tmp_path / "broker").mkdir()
+    kafka = Kafka(tmp_path / "broker")
+    try:
+        kafka.start()
+        yield kafka
+    finally:
+        kafka.kill()
+
+
+@pytest.fixture
+def world(address, tmp_path):
+    """Topics, a group and workers of this test alone."""
+    with World(address, tmp_path) as made:
+        yield made
