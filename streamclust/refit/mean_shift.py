@@ -22,8 +22,9 @@ from numpy.typing import ArrayLike
 
 from streamclust.kernels.shift import build_tree, merge_ends, run_trajectories
 from streamclust.refit.base import BatchEstimator, checked_window, members, real, require
+from streamclust.refit.code import LEAST, Code, code_space
 from streamclust.refit.graph import distinct_points
-from streamclust.refit.hierarchy import LEAST, NOISE_SHARE, Code, code_space
+from streamclust.refit.hierarchy import NOISE_SHARE
 from streamclust.results import FloatArray, IntArray
 
 LEAF = 16
