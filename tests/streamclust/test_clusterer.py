@@ -508,7 +508,6 @@ def test_silence_is_noticed_while_time_passes():
         {"noise": 1},
         {"refit": "kmeans"},
         {"refit": 3},
-        {"refit": "kmeans"},
         {"refit_mode": "background"},
         {"refit_lag": 0},
         {"time_unit": "minutes"},
