@@ -160,7 +160,7 @@ def _factorise(bounds: IntArray, rows: RowArray, values: FloatArray, diagonal: F
             factor = values[here] * diagonal[k]
             pivot -= values[here] * factor
             at[k] = here + 1
-            for t in range(here + 1, bounds[k + 1]):
+            for t in range(np.uint64(here + 1), np.uint64(bounds[k + 1])):
                 work[rows[t]] -= values[t] * factor
             if here + 1 < bounds[k + 1]:
                 link[k] = head[rows[here + 1]]
@@ -217,14 +217,14 @@ def solve_directly(
         diagonal[place[second[e]]] += pulls[e]
     _factorise(bounds, rows, values, diagonal)
     for k in range(n):
-        for t in range(bounds[k], bounds[k + 1]):
+        for t in range(np.uint64(bounds[k]), np.uint64(bounds[k + 1])):
             value, row = values[t], rows[t]
             for j in range(d):
                 Y[row, j] -= value * Y[k, j]
     for k in range(n - 1, -1, -1):
         for j in range(d):
             Y[k, j] /= diagonal[k]
-        for t in range(bounds[k], bounds[k + 1]):
+        for t in range(np.uint64(bounds[k]), np.uint64(bounds[k + 1])):
             value, row = values[t], rows[t]
             for j in range(d):
                 Y[k, j] -= value * Y[row, j]

@@ -30,9 +30,10 @@ def edge_squares(first: IntArray, second: IntArray, U: FloatArray, out: FloatArr
     """
     d = U.shape[1]
     for e in range(first.shape[0]):
+        a, b = np.uint64(first[e]), np.uint64(second[e])  # no look at the sign when indexing
         total = 0.0
         for j in range(d):
-            gap = U[first[e], j] - U[second[e], j]
+            gap = U[a, j] - U[b, j]
             total += gap * gap
         out[e] = total
 

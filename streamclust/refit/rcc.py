@@ -151,7 +151,8 @@ class RCC(BatchEstimator):
         balance = ratio / edges.norm(pulls)
         for step in range(1, ITERATIONS + 1):
             fusion, pulls = edges.penalty(U, schedule.truncation)
-            gaps = np.einsum("ij,ij->i", X - U, X - U)
+            away = X - U
+            gaps = np.einsum("ij,ij->i", away, away)
             edges.solve(balance * pulls, mass, X, U)
             moved = schedule.advance(0.5 * float(mass @ gaps) + 0.5 * balance * fusion)
             if schedule.ended:
