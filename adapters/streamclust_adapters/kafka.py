@@ -144,6 +144,7 @@ class KafkaBroker:
         self._logger = logger
         self._listener: Listener | None = None
         self._failure: BaseException | None = None
+        self._rejoining = False
         strategy = {"partition.assignment.strategy": "cooperative-sticky"} | self._options
         self._incremental = (
             "cooperative" in strategy["partition.assignment.strategy"]
@@ -247,8 +248,10 @@ class KafkaBroker:
             self._consumer.unsubscribe()
             self.join(self._listener)
         except KafkaException as error:
-            self._judge(error.args[0])
+            if error.args[0].code() == KafkaError._FATAL:
+                raise self._fenced("its group goes on with the other") from error
             raise AdapterError(f"cannot join the group: {_told(error)}") from error
+        self._rejoining = True
 
     def take(self, offsets: Mapping[int, int]) -> None:
         """Read partitions without the group; see `Broker`."""
@@ -259,6 +262,8 @@ class KafkaBroker:
         """The next messages; see `Broker`."""
         try:
             got = self._consumer.consume(self._batch, WAIT)
+            if self._rejoining and not got:
+                self._probe()
         except KafkaException as error:
             self._judge(error.args[0])
             got = []
@@ -289,7 +294,16 @@ class KafkaBroker:
                 lags[place.partition] = max(high - place.offset, 0)
         return lags
 
+    def _probe(self) -> None:
+        """Raise when the consumer is dead: a fatal error while it joined is not told by itself."""
+        try:
+            self._consumer.commit(offsets=[], asynchronous=False)  # commits nothing
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._FATAL:
+                raise self._fenced("its group goes on with the other") from error
+
     def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        self._rejoining = False
         offsets = self._told(lambda heard: heard.assigned([p.partition for p in places])) or {}
         at = [TopicPartition(p.topic, p.partition, offsets[p.partition]) for p in places if offsets]
         if self._incremental:
@@ -438,13 +452,16 @@ class KafkaBroker:
                 if self._shutdown.requested:
                     raise Stopped(f"stopped while the broker did not answer: {why.str()}") from None
 
+    def _fenced(self, why: str) -> Fenced:
+        return Fenced(
+            f"another worker named {self._member.worker!r} of group {self._member.group!r} has "
+            f"taken over ({why}); give each worker a name of its own with --worker"
+        )
+
     def _judge(self, error: Any) -> None:
         """Raise for an error that will not pass; the library deals with the others itself."""
         if error.code() in _TAKEN_OVER or (error.fatal() and "fence" in error.str().lower()):
-            raise Fenced(
-                f"another worker named {self._member.worker!r} of group {self._member.group!r} has "
-                f"taken over ({error.str()}); give each worker a name of its own with --worker"
-            )
+            raise self._fenced(error.str())
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise AdapterError(
                 f"offsets that were to be read next are gone, deleted by retention: {error.str()}"

@@ -20,10 +20,11 @@ KILLS = int(os.environ.get("STREAMCLUST_KILLS", "20"))
 OPTIONS = ["--id-field", "id", "--batch", "150", "--snapshot-every", "700"]
 
 
-def harass(world, kills, command, *options, seed):
-    """Start a worker again and again and kill it somewhere; at last let it finish."""
+def harass(world, sent, command, *options, seed):
+    """Start a worker for each thousand messages and kill it somewhere; at last let one finish."""
     rng = random.Random(seed)
-    for _ in range(kills):
+    for begin in range(0, len(sent), 1000):
+        world.produce(sent[begin : begin + 1000])
         goal = world.written(world.answers) + rng.randrange(500)
         worker = world.start("w", *OPTIONS, *options, command=command)
         until(lambda w=worker, g=goal: w.alive() and world.written(world.answers) > g)
@@ -52,8 +53,7 @@ def check_answers(world, expected):
 def test_one_engine_per_partition(world, tmp_path, command):
     share = KILLS if command is REAL else KILLS // 4
     sent = events(1000 * share, seed=1, bad=0.01)
-    world.produce(sent)
-    harass(world, share, command, seed=2)
+    harass(world, sent, command, seed=2)
     world.check_exactly_once()
 
     models = {p: model_of(command) for p in range(world.n)}
@@ -73,8 +73,7 @@ def test_one_engine_per_partition(world, tmp_path, command):
 def test_one_shared_engine(world, tmp_path, command):
     share = max(KILLS // (2 if command is REAL else 4), 1)
     sent = events(1000 * share, seed=3, bad=0.01)
-    world.produce(sent)
-    harass(world, share, command, "--engine", "shared", seed=4)
+    harass(world, sent, command, "--engine", "shared", seed=4)
     world.check_exactly_once()
 
     values = {p: [value for q, value in sent if q == p] for p in range(world.n)}

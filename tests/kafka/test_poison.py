@@ -6,10 +6,10 @@ import json
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.adapters.commands import REAL, SMALL
 from tests.kafka.brokers import PATIENCE
+from tests.kafka.worlds import World
 
 pytestmark = pytest.mark.kafka
 
@@ -61,13 +61,12 @@ def test_every_kind_of_poison(world, command):
         assert told["streamclust.reason"]
 
 
-def test_a_message_that_the_dead_letters_do_not_take_is_cut(world):
-    larger = ConfigEntry(
-        "max.message.bytes", "4000000", incremental_operation=AlterConfigOpType.SET
-    )
-    resource = ConfigResource(ResourceType.TOPIC, world.topic, incremental_configs=[larger])
-    for future in world.admin.incremental_alter_configs([resource]).values():
-        future.result(PATIENCE)
+def test_a_message_that_the_dead_letters_do_not_take_is_cut(address, tmp_path):
+    with World(address, tmp_path, **{"max.message.bytes": "4000000"}) as world:
+        check_cut(world)
+
+
+def check_cut(world):
     huge = b'{"x": ' + b"1" * 2_000_000 + b"}"
     world.produce(
         [(1, b'{"x": 1}'), (1, huge), (1, b'{"x": 1}')], **{"message.max.bytes": 4_000_000}

@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -71,9 +72,9 @@ class Worker:
 
 
 class World:
-    """See above; `n` is the number of partitions."""
+    """See above; `n` is the number of partitions, `more` are settings of the input topic."""
 
-    def __init__(self, address: str, folder: Path, n: int = 4) -> None:
+    def __init__(self, address: str, folder: Path, n: int = 4, **more: str) -> None:
         self.address, self.folder, self.n = address, folder, n
         self.name = f"t{uuid.uuid4().hex[:12]}"
         self.topic, self.answers, self.changes, self.letters = (
@@ -84,11 +85,9 @@ class World:
         self.workers: list[Worker] = []
         self.admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
         self.sent = dict.fromkeys(range(n), 0)
-        self.create()
-
-    def create(self) -> None:
-        topics = [self.topic, self.answers, self.changes, self.letters]
-        made = [NewTopic(topic, self.n, 1) for topic in topics] + [NewTopic(self.order, 1, 1)]
+        topics = [self.answers, self.changes, self.letters]
+        made = [NewTopic(topic, n, 1) for topic in topics] + [NewTopic(self.order, 1, 1)]
+        made.append(NewTopic(self.topic, n, 1, config=more))
         for future in self.admin.create_topics(made).values():
             future.result(PATIENCE)
 
@@ -106,11 +105,15 @@ class World:
     def produce(self, messages: list[tuple[int, bytes | None]], **more) -> None:
         """Send values to partitions; each has a key that names its partition and place."""
         producer = Producer({"bootstrap.servers": self.address, "linger.ms": 20} | more)
+
+        def arrived(error, message) -> None:
+            assert error is None, error
+
         for partition, value in messages:
             key = f"{partition}/{self.sent[partition]}".encode()
             while True:
                 try:
-                    producer.produce(self.topic, value, key, partition)
+                    producer.produce(self.topic, value, key, partition, on_delivery=arrived)
                     break
                 except BufferError:
                     producer.poll(0.1)
@@ -167,8 +170,15 @@ class World:
 
     def end(self, topic: str, partition: int) -> int:
         reader = Consumer({"bootstrap.servers": self.address, "group.id": f"{self.name}-ends"})
+        place = TopicPartition(topic, partition)
+
+        def asked() -> tuple[int, int] | None:
+            with suppress(KafkaException):  # its leader is not known everywhere yet
+                return reader.get_watermark_offsets(place, timeout=30)
+            return None
+
         try:
-            return reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
+            return until(asked)[1]
         finally:
             reader.close()
 
