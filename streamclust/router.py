@@ -157,8 +157,8 @@ class Router:
         signs = random.integers(0, 2, size=(n * times, d)) * 2.0 - 1.0
         copies = np.tile(home, (times, 1)) + signs * unit[lender] * np.tile(scale, times)[:, None]
         every = np.concatenate([points, copies])
-        labels = np.array(tracker.ids)[tracker.distances(every, weights).argmin(axis=1)]
-        self.tree.correct(every, labels)
+        slots = tracker.owners(every, weights)
+        self.tree.correct(every[slots >= 0], np.array(tracker.ids)[slots[slots >= 0]])
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings and arrays from which `from_state` restores all."""
