@@ -40,8 +40,8 @@ class Router:
     ----------
     tree : ThresholdTree
         Its centers are measured from the scaling's origin.
-    table : tuple of arrays
-        Nodes and thresholds as `kernels.stream.route` takes them.
+    table : array of shape (n_nodes, 4)
+        The tree as `kernels.stream.route` takes it.
     """
 
     def __init__(self, tree: ThresholdTree, seed: int) -> None:
@@ -51,7 +51,7 @@ class Router:
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._updates = 0
         self._replant = False
-        self.table: tuple[IntArray, FloatArray]
+        self.table: FloatArray
         self.compile({})
 
     def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
@@ -132,7 +132,7 @@ class Router:
         below = child.copy()
         if len(leaf):
             below[child < 0] = ~leaf[~child[child < 0]]
-        self.table = (np.column_stack([feature, below]), threshold)
+        self.table = np.column_stack([feature, threshold, below])
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""

@@ -119,18 +119,11 @@ class CenterTracker:
         """The figures of the living centers, shape (k, N_STATS), columns as in kernels.stream."""
         return self.stats[: self.k]
 
-    def observe(
-        self,
-        rows: FloatArray,
-        start: int,
-        frame: FloatArray,
-        window: Reservoir,
-        table: tuple[IntArray, FloatArray],
-    ) -> tuple[int, int]:
-        """Observe rows, one compiled call; see `kernels.stream.observe`."""
-        return stream.observe(
-            rows,
-            start,
+    def view(
+        self, frame: FloatArray, window: Reservoir, table: FloatArray
+    ) -> tuple[FloatArray | IntArray, ...]:
+        """Return what `kernels.stream.observe` takes after the rows; valid until one is replaced."""
+        return (
             frame,
             self.centers,
             self.placed,
@@ -138,7 +131,7 @@ class CenterTracker:
             self.micro,
             window.slots,
             window.heap,
-            *table,
+            table,
             self.counts,
             self.gauges,
         )

@@ -73,6 +73,23 @@ def distance(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> flo
 
 
 @kernel
+def bounded(a: FloatArray, b: FloatArray, weights: FloatArray, p: float, limit: float) -> float:
+    """Return `distance` where it is at most `limit`; else that or, as soon as it is sure, inf.
+
+    A sum that has passed the limit only grows; the margin keeps roundings from deciding.
+    """
+    if p == 2.0:
+        total, enough = 0.0, limit * limit * (1.0 + 1e-12) + 1e-300
+        for j in range(weights.shape[0]):
+            z = min(abs(a[j] - b[j]) * weights[j], CLIP)
+            total += z * z
+            if total > enough:
+                return np.inf
+        return float(np.sqrt(total))
+    return distance(a, b, weights, p)
+
+
+@kernel
 def uniform(seed: int, tick: int) -> float:
     """Return a number in (0, 1) that depends on seed and tick alone (SplitMix64 finaliser)."""
     z = np.uint64(seed) + np.uint64(tick) * np.uint64(0x9E3779B97F4A7C15)
@@ -145,15 +162,30 @@ def step(
 
 @kernel
 def nearest(
-    row: FloatArray, weights: FloatArray, centers: FloatArray, stats: FloatArray, k: int, p: float
+    row: FloatArray,
+    weights: FloatArray,
+    centers: FloatArray,
+    stats: FloatArray,
+    k: int,
+    p: float,
+    first: int,
 ) -> tuple[int, float, int, float]:
-    """Return slot and distance of the nearest center, and of the nearest one whose fence holds."""
+    """Return slot and distance of the nearest center, and of the nearest one whose fence holds.
+
+    Of equal ones the lower slot. The answer does not depend on `first`, a slot below k that is
+    looked at before the others: a near one saves most of their arithmetic.
+    """
     slot, best, inside, best_inside = -1, np.inf, -1, np.inf
-    for c in range(k):
-        dist = distance(row, centers[c], weights, p)
-        if dist < best:
+    for turn in range(-1, k):
+        c = first if turn < 0 else turn
+        if k == 0 or turn == first:
+            continue
+        fence = stats[c, FENCE]
+        limit = max(best, min(best_inside, fence))
+        dist = bounded(row, centers[c], weights, p, limit)
+        if dist < best or (dist == best and c < slot):
             slot, best = c, dist
-        if dist < best_inside and dist <= stats[c, FENCE]:
+        if dist <= fence and (dist < best_inside or (dist == best_inside and c < inside)):
             inside, best_inside = c, dist
     return slot, best, inside, best_inside
 
@@ -180,7 +212,7 @@ def store_outlier(
             counts[N_MICRO] -= 1
             micro[m] = micro[counts[N_MICRO]]
             continue
-        dist = distance(row, micro[m], weights, p)
+        dist = bounded(row, micro[m], weights, p, best)
         if dist <= best:
             touched, best = m, dist
         if micro[m, d] < least:
@@ -226,7 +258,7 @@ def gather(
         total, shell = 0.0, 0.0
         mean = np.zeros(d)
         for m in range(counts[N_MICRO]):
-            dist = distance(micro[m], group, weights, p)
+            dist = bounded(micro[m], group, weights, p, 2.0 * reach)
             if dist <= radius:
                 total += micro[m, d]
                 for j in range(d):
@@ -240,7 +272,7 @@ def gather(
     group[d] = total
     if shell > 0.5 * total:
         return False
-    return nearest(group, weights, centers, stats, counts[N_CENTERS], p)[2] < 0
+    return nearest(group, weights, centers, stats, counts[N_CENTERS], p, 0)[2] < 0
 
 
 @kernel
@@ -280,15 +312,15 @@ def arrive(
 
 
 @kernel
-def route(row: FloatArray, nodes: IntArray, threshold: FloatArray) -> int:
+def route(row: FloatArray, table: FloatArray) -> int:
     """Return the slot of the center whose leaf holds a row measured from the origin.
 
-    A node is ``[feature, left, right]``; ``row[feature] <= threshold`` goes left, and a negative
-    child ~slot is a leaf. There is at least one node.
+    A node is ``[feature, threshold, left, right]``; ``row[feature] <= threshold`` goes left, and a
+    negative child ~slot is a leaf. There is at least one node.
     """
     at = 0
     while at >= 0:
-        at = nodes[at, 1] if row[nodes[at, 0]] <= threshold[at] else nodes[at, 2]
+        at = int(table[at, 2] if row[int(table[at, 0])] <= table[at, 1] else table[at, 3])
     return ~at
 
 
@@ -297,9 +329,8 @@ def judge(
     row: FloatArray,
     slot: int,
     dist: float,
+    leaf: int,
     weights: FloatArray,
-    nodes: IntArray,
-    threshold: FloatArray,
     centers: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
@@ -309,7 +340,6 @@ def judge(
     Fidelity is the share of recent events within a fence whose leaf is that of their center; the
     price is the mean distance to the leaf's center over that to their own.
     """
-    leaf = route(row, nodes, threshold)
     counts[INSIDERS] += 1
     share = max(1.0 / counts[INSIDERS], RULE_STEP)
     answered = dist if leaf == slot else distance(row, centers[leaf], weights, gauges[P])
@@ -321,7 +351,6 @@ def judge(
 @kernel
 def observe(
     rows: FloatArray,
-    start: int,
     frame: FloatArray,
     centers: FloatArray,
     placed: FloatArray,
@@ -329,21 +358,19 @@ def observe(
     micro: FloatArray,
     slots: FloatArray,
     heap: IntArray,
-    nodes: IntArray,
-    threshold: FloatArray,
+    table: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> tuple[int, int]:
-    """Observe rows from `start` on; return the row at which it stopped, and why.
+    """Observe rows; return the row at which it stopped, and why.
 
     Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
-    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,), nodes and
-    threshold as in `route`. On ALERT the row has been learned; on BAD_VALUE and BAD_TIME nothing
-    of it has.
+    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,), table as in
+    `route`. On ALERT the row has been learned; on BAD_VALUE and BAD_TIME nothing of it has.
     """
     n, d = rows.shape[0], frame.shape[1]
     origin, weights = frame[0], frame[1]
-    for i in range(start, n):
+    for i in range(n):
         row = rows[i]
         for j in range(d):
             if not abs(row[j]) <= LARGEST:
@@ -369,13 +396,14 @@ def observe(
         draw = -np.log(uniform(int(gauges[SEED]), tick))
         admit(row, np.log(draw) - gauges[DECAY] * now - np.log(row[d + 1]), slots, heap)
         if k > 0 or gauges[REACH] > 0.0:
-            _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P])
+            leaf = route(row, table) if k > 0 else 0
+            _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P], leaf)
             outside = 1.0 if slot < 0 else 0.0
             gauges[NOISE_SHARE] += SHARE_STEP * (outside - gauges[NOISE_SHARE])
             if k > 0:
                 gauges[COST] += SHARE_STEP * (near - gauges[COST])
             if slot >= 0:
-                judge(row, slot, dist, weights, nodes, threshold, centers, counts, gauges)
+                judge(row, slot, dist, leaf, weights, centers, counts, gauges)
                 if arrive(row, slot, dist, weights, centers, placed, stats, gauges):
                     counts[ALERTS] |= MOVED
                     counts[MOVED_SLOT] = slot
@@ -408,39 +436,52 @@ def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
 
 
 @kernel
-def assign(
-    rows: FloatArray,
-    i: int,
+def answer(
+    row: FloatArray,
     frame: FloatArray,
-    nodes: IntArray,
-    threshold: FloatArray,
+    table: FloatArray,
     centers: FloatArray,
     stats: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> int:
-    """Return the slot of row `i`'s center, NOWHERE, or REFUSED; only the row itself is changed.
+    """Return the slot of a row's center, NOWHERE, or REFUSED; only the row itself is changed.
 
     In tree mode the leaf decides and any fence may admit the row, its own leaf's being tried first;
     else the nearest center whose fence holds.
     """
-    row, weights, k, p = rows[i], frame[1], counts[N_CENTERS], gauges[P]
+    weights, k, p = frame[1], counts[N_CENTERS], gauges[P]
     for j in range(frame.shape[1]):
         if not abs(row[j]) <= LARGEST:
             return REFUSED
         row[j] -= frame[0, j]
     if k == 0:
         return NOWHERE
+    slot = route(row, table)
     if gauges[BY_TREE]:
-        slot = route(row, nodes, threshold)
         if not gauges[FENCED] or distance(row, centers[slot], weights, p) <= stats[slot, FENCE]:
             return slot
         for c in range(k):
-            if distance(row, centers[c], weights, p) <= stats[c, FENCE]:
+            fence = stats[c, FENCE]
+            if bounded(row, centers[c], weights, p, fence) <= fence:
                 return slot
         return NOWHERE
-    near, _, inside, _ = nearest(row, weights, centers, stats, k, p)
+    near, _, inside, _ = nearest(row, weights, centers, stats, k, p, slot)
     return inside if inside >= 0 or gauges[FENCED] else near
+
+
+@kernel
+def assign(
+    rows: FloatArray,
+    frame: FloatArray,
+    table: FloatArray,
+    centers: FloatArray,
+    stats: FloatArray,
+    counts: IntArray,
+    gauges: FloatArray,
+) -> int:
+    """Return the `answer` for the first row; only the row itself is changed."""
+    return answer(rows[0], frame, table, centers, stats, counts, gauges)
 
 
 @kernel
@@ -448,16 +489,15 @@ def assign_rows(
     rows: FloatArray,
     slots: IntArray,
     frame: FloatArray,
-    nodes: IntArray,
-    threshold: FloatArray,
+    table: FloatArray,
     centers: FloatArray,
     stats: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> int:
-    """Assign every row, into `slots`; return the first refused row, or the number of rows."""
+    """Answer every row, into `slots`; return the first refused row, or the number of rows."""
     for i in range(rows.shape[0]):
-        slots[i] = assign(rows, i, frame, nodes, threshold, centers, stats, counts, gauges)
+        slots[i] = answer(rows[i], frame, table, centers, stats, counts, gauges)
         if slots[i] == REFUSED:
             return i
     return rows.shape[0]
@@ -467,9 +507,25 @@ def assign_rows(
 def distance_table(
     points: FloatArray, centers: FloatArray, weights: FloatArray, p: float
 ) -> FloatArray:
-    """Return the distances of points (n, d) to centers (k, d), shape (n, k)."""
-    table = np.empty((points.shape[0], centers.shape[0]))
-    for i in range(points.shape[0]):
-        for c in range(centers.shape[0]):
-            table[i, c] = distance(points[i], centers[c], weights, p)
+    """Return the distances of points (n, d) to centers (k, d), shape (n, k).
+
+    Equal to `distance` to the bit: for p = 2 the sums of all centers grow side by side, each in its
+    own order.
+    """
+    n, k, d = points.shape[0], centers.shape[0], weights.shape[0]
+    table = np.zeros((n, k))
+    if p != 2.0 or k < 4:
+        for i in range(n):
+            for c in range(k):
+                table[i, c] = distance(points[i], centers[c], weights, p)
+        return table
+    across = centers.T.copy()
+    for i in range(n):
+        for j in range(d):
+            value, weight = points[i, j], weights[j]
+            for c in range(k):
+                z = min(abs(value - across[j, c]) * weight, CLIP)
+                table[i, c] += z * z
+        for c in range(k):
+            table[i, c] = np.sqrt(table[i, c])
     return table
