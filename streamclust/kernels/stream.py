@@ -49,15 +49,28 @@ FADED = 0.05  # weight below which a micro-center is dropped
 
 
 @kernel
+def euclid(a: FloatArray, b: FloatArray, weights: FloatArray, limit: float) -> float:
+    """Return `distance` with p = 2 where it is at most `limit`; else that or, once sure, inf.
+
+    A sum that has passed the limit only grows; the margin keeps roundings from deciding. Small, so
+    that loops over centers take it in: a call would cost several times its arithmetic.
+    """
+    total, enough = 0.0, limit * limit * (1.0 + 1e-12) + 1e-300
+    for j in range(weights.shape[0]):
+        z = min(abs(a[j] - b[j]) * weights[j], CLIP)
+        total += z * z
+        if total > enough:
+            return np.inf
+    return float(np.sqrt(total))
+
+
+@kernel
 def distance(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> float:
     """Return the clipped, weighted l_p distance of two vectors of the length of `weights`."""
     d = weights.shape[0]
     total = 0.0
     if p == 2.0:
-        for j in range(d):
-            z = min(abs(a[j] - b[j]) * weights[j], CLIP)
-            total += z * z
-        return float(np.sqrt(total))
+        return euclid(a, b, weights, np.inf)
     if p == 1.0:
         for j in range(d):
             total += min(abs(a[j] - b[j]) * weights[j], CLIP)
@@ -70,23 +83,6 @@ def distance(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> flo
     for j in range(d):
         total += (min(abs(a[j] - b[j]) * weights[j], CLIP) / top) ** p
     return float(top * total ** (1.0 / p))
-
-
-@kernel
-def bounded(a: FloatArray, b: FloatArray, weights: FloatArray, p: float, limit: float) -> float:
-    """Return `distance` where it is at most `limit`; else that or, as soon as it is sure, inf.
-
-    A sum that has passed the limit only grows; the margin keeps roundings from deciding.
-    """
-    if p == 2.0:
-        total, enough = 0.0, limit * limit * (1.0 + 1e-12) + 1e-300
-        for j in range(weights.shape[0]):
-            z = min(abs(a[j] - b[j]) * weights[j], CLIP)
-            total += z * z
-            if total > enough:
-                return np.inf
-        return float(np.sqrt(total))
-    return distance(a, b, weights, p)
 
 
 @kernel
@@ -182,12 +178,34 @@ def nearest(
             continue
         fence = stats[c, FENCE]
         limit = max(best, min(best_inside, fence))
-        dist = bounded(row, centers[c], weights, p, limit)
+        if p == 2.0:
+            dist = euclid(row, centers[c], weights, limit)
+        else:
+            dist = distance(row, centers[c], weights, p)
         if dist < best or (dist == best and c < slot):
             slot, best = c, dist
         if dist <= fence and (dist < best_inside or (dist == best_inside and c < inside)):
             inside, best_inside = c, dist
     return slot, best, inside, best_inside
+
+
+@kernel
+def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> int:
+    """Fade the weights of the outlier store and drop what has faded away; return the lightest."""
+    d = micro.shape[1] - 1
+    lightest, least, m = 0, np.inf, 0
+    while m < counts[N_MICRO]:
+        weight = micro[m, d] * fade
+        micro[m, d] = weight
+        if weight < FADED:
+            counts[N_MICRO] -= 1
+            for j in range(d + 1):
+                micro[m, j] = micro[counts[N_MICRO], j]
+            continue
+        if weight < least:
+            lightest, least = m, weight
+        m += 1
+    return lightest
 
 
 @kernel
@@ -203,21 +221,15 @@ def store_outlier(
     d, p, now = weights.shape[0], gauges[P], gauges[NOW]
     fade = np.exp(-2.0 * gauges[DECAY] * (now - gauges[LAST_OUTLIER]))
     gauges[LAST_OUTLIER] = now
+    lightest = fade_store(micro, counts, fade)
     touched, best = -1, 0.5 * gauges[REACH]
-    lightest, least = 0, np.inf
-    m = 0
-    while m < counts[N_MICRO]:
-        micro[m, d] *= fade
-        if micro[m, d] < FADED:
-            counts[N_MICRO] -= 1
-            micro[m] = micro[counts[N_MICRO]]
-            continue
-        dist = bounded(row, micro[m], weights, p, best)
+    for m in range(counts[N_MICRO]):
+        if p == 2.0:
+            dist = euclid(row, micro[m], weights, best)
+        else:
+            dist = distance(row, micro[m], weights, p)
         if dist <= best:
             touched, best = m, dist
-        if micro[m, d] < least:
-            lightest, least = m, micro[m, d]
-        m += 1
     weight = row[d + 1]
     if touched < 0:
         if counts[N_MICRO] < micro.shape[0] - 1:  # the last row is scratch for a birth
@@ -258,7 +270,10 @@ def gather(
         total, shell = 0.0, 0.0
         mean = np.zeros(d)
         for m in range(counts[N_MICRO]):
-            dist = bounded(micro[m], group, weights, p, 2.0 * reach)
+            if p == 2.0:
+                dist = euclid(micro[m], group, weights, 2.0 * reach)
+            else:
+                dist = distance(micro[m], group, weights, p)
             if dist <= radius:
                 total += micro[m, d]
                 for j in range(d):
@@ -459,11 +474,16 @@ def answer(
         return NOWHERE
     slot = route(row, table)
     if gauges[BY_TREE]:
-        if not gauges[FENCED] or distance(row, centers[slot], weights, p) <= stats[slot, FENCE]:
+        if not gauges[FENCED]:
             return slot
-        for c in range(k):
+        for turn in range(-1, k):
+            c = slot if turn < 0 else turn
             fence = stats[c, FENCE]
-            if bounded(row, centers[c], weights, p, fence) <= fence:
+            if p == 2.0:
+                dist = euclid(row, centers[c], weights, fence)
+            else:
+                dist = distance(row, centers[c], weights, p)
+            if dist <= fence:
                 return slot
         return NOWHERE
     near, _, inside, _ = nearest(row, weights, centers, stats, k, p, slot)
