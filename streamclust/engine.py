@@ -260,7 +260,7 @@ class Engine:
         else:
             raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
         points, weights = self.window.points(), self.scaling.weights
-        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.text)
+        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.texts)
         self._refresh()
         return self._tell(changes)
 

@@ -7,12 +7,13 @@ rule reads differently are reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamclust.boxes import Intervals
 from streamclust.errors import InvalidParameter, UnknownCluster
 from streamclust.events import (
     CenterDeleted,
@@ -23,6 +24,7 @@ from streamclust.events import (
     SubtreeRebuilt,
 )
 from streamclust.kernels import stream
+from streamclust.kernels.copies import copy_residuals
 from streamclust.results import NOISE, FloatArray, IntArray
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
@@ -48,6 +50,7 @@ class Router:
         self.tree = tree
         self._seed = seed
         self._texts: dict[int, str] = {}
+        self._boxes: dict[int, list[Intervals]] = {}
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._updates = 0
         self._replant = False
@@ -78,7 +81,7 @@ class Router:
         tracker: CenterTracker,
         points: FloatArray,
         weights: FloatArray,
-        text: Callable[[int], str],
+        write: Callable[[Iterable[int]], dict[int, str]],
     ) -> tuple[Change, ...]:
         """Bring everything that depends on the tree up to date, if it changed.
 
@@ -88,7 +91,7 @@ class Router:
             Window points, measured from the origin.
         weights : array of shape (n_features,)
             Scaling weights.
-        text : function from a cluster id to its boxes as one line
+        write : function from cluster ids to their boxes, each cluster's as one line
         """
         before = self._settled
         if self._replant or 2 * self._updates > tracker.k > 1:
@@ -112,13 +115,15 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        texts = {c: text(c) for c in tracker.ids}
+        boxes = {c: self.tree.boxes(c) for c in tracker.ids}
+        texts = write(c for c, told in boxes.items() if told != self._boxes.get(c))
         changes += [
             RuleChanged(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
             for c, new in texts.items()
             if new != self._texts.get(c)
         ]
-        self._texts = texts
+        self._texts = {c: texts.get(c, self._texts.get(c, "")) for c in tracker.ids}
+        self._boxes = boxes
         self._settled = (self.tree.version, self.tree.recourse, self.tree.rebuilds)
         return tuple(changes)
 
@@ -150,18 +155,21 @@ class Router:
         points, slots = points[slots >= 0], slots[slots >= 0]
         if tracker.k < 2 or not len(points):
             return
-        n = len(points)
-        random = np.random.default_rng([self._seed, tracker.tick])
-        home, scale = tracker.centers[slots], tracker.stats[slots, stream.SCALE]
-        unit = np.divide(points - home, scale[:, None], out=points - home, where=scale[:, None] > 0)
-        lender = np.tile(np.arange(n), COPIES)
-        few = BORROW / (np.bincount(slots, minlength=tracker.k)[slots] + BORROW)
-        borrows = random.random(n * COPIES) < np.tile(few, COPIES)
-        lender[borrows] = random.integers(0, n, int(borrows.sum()))
-        signs = random.integers(0, 2, size=(n * COPIES, points.shape[1])) * 2.0 - 1.0
-        copies = np.tile(home, (COPIES, 1)) + signs * unit[lender] * np.tile(scale, COPIES)[:, None]
+        sizes = np.bincount(slots, minlength=tracker.k)
+        copies = np.empty((COPIES * len(points), points.shape[1]))
+        copy_residuals(
+            points,
+            slots,
+            tracker.centers,
+            np.ascontiguousarray(tracker.stats[:, stream.SCALE]),
+            BORROW / (sizes + BORROW),
+            self._seed,
+            tracker.tick,
+            copies,
+        )
         every = np.concatenate([points, copies])
-        labels = np.array(tracker.ids)[tracker.distances(every, weights).argmin(axis=1)]
+        hints = np.tile(slots, COPIES + 1)
+        labels = np.array(tracker.ids)[tracker.nearest(every, hints, weights)]
         self.tree.correct(every, labels)
 
     def to_state(self) -> dict[str, Any]:
@@ -178,6 +186,7 @@ class Router:
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): str(text) for c, text in state["texts"]}
+        self._boxes = {c: self.tree.boxes(c) for c in tracker.ids}
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})

@@ -251,6 +251,11 @@ class CenterTracker:
         inside = np.where(distances <= self.living_stats[:, stream.FENCE], distances, np.inf)
         return np.where(np.isfinite(inside.min(axis=1)), inside.argmin(axis=1), -1)
 
+    def nearest(self, points: FloatArray, hints: IntArray, weights: FloatArray) -> IntArray:
+        """Return the slot of the nearest center of every point; `hints` are guesses of it."""
+        p = float(self.gauges[stream.P])
+        return stream.nearest_slots(points, hints, self.living, weights, p)
+
     def slot(self, center: int) -> int:
         """Return the slot of a living center."""
         return self.ids.index(center)

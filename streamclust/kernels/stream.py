@@ -209,6 +209,39 @@ def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> int:
 
 
 @kernel
+def nearest_slots(
+    points: FloatArray, hints: IntArray, centers: FloatArray, weights: FloatArray, p: float
+) -> IntArray:
+    """Return the slot of the nearest center of every point; `hints` guess them.
+
+    By the triangle inequality, which the clipped distance keeps, only centers within twice the
+    distance to the guess can be nearer: they are looked at in order of distance from the guess.
+    """
+    k, d = centers.shape[0], weights.shape[0]
+    apart = distance_table(centers, centers, weights, p)
+    order = np.empty((k, k), dtype=np.int64)
+    for c in range(k):
+        order[c] = np.argsort(apart[c])
+    found = np.empty(points.shape[0], dtype=np.int64)
+    for i in range(points.shape[0]):
+        guess = hints[i]
+        slot, best = guess, distance(points[i], centers[guess], weights, p)
+        reach = 2.0 * best * (1.0 + d * 1e-15)
+        for turn in range(k):
+            c = order[guess, turn]
+            if apart[guess, c] > reach:
+                break
+            if p == 2.0:
+                dist = euclid(points[i], centers[c], weights, best)
+            else:
+                dist = distance(points[i], centers[c], weights, p)
+            if dist < best or (dist == best and c < slot):
+                slot, best = c, dist
+        found[i] = slot
+    return found
+
+
+@kernel
 def store_outlier(
     row: FloatArray, weights: FloatArray, micro: FloatArray, counts: IntArray, gauges: FloatArray
 ) -> int:
