@@ -77,7 +77,8 @@ class Sprout:
         n_features = max(1, min(spread.size, MOST_ENTRIES // self.size))
         features = np.argsort(-spread, kind="stable")[:n_features]
         features = np.sort(features[spread[features] > 0])
-        order = np.ascontiguousarray(np.argsort(points[:, features], axis=0, kind="stable").T)
+        # The order of equal values is free: no cut falls between them.
+        order = np.argsort(points.T[features], axis=1)
         n = MOST_NODES
         self.feature, self.threshold = np.zeros(n, dtype=np.int64), np.zeros(n)
         self.child = np.full((n, 2), -1, dtype=np.int64)
@@ -159,8 +160,11 @@ def learn_corrections(
     dict of leaf id -> Correction
     """
     sprouts: dict[int, Sprout] = {}
-    for leaf in np.unique(landed[landed != labels]).tolist():
+    leaves, wrong = np.unique(landed[landed != labels], return_counts=True)
+    for leaf, errors in zip(leaves.tolist(), wrong.tolist(), strict=True):
         rows = np.flatnonzero(landed == leaf)
+        if errors < LEAST_SHARE * rows.size:
+            continue
         others = np.unique(labels[rows])
         named = np.concatenate([[leaf], others[others != leaf]])
         order = np.argsort(named)
