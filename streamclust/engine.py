@@ -273,7 +273,7 @@ class Engine:
         return numbered
 
     def _on_center(self, event: CenterInserted | CenterMoved | CenterDeleted) -> Iterable[Event]:
-        old = self.router.tree.center(event.center) if isinstance(event, CenterMoved) else None
+        old = self.router.position(event.center) if isinstance(event, CenterMoved) else None
         self.router.plant(event)
         if old is None or not isinstance(event, CenterMoved):
             return ()

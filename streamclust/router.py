@@ -1,8 +1,8 @@
 """The router keeps the threshold tree in step with the tracker, and compiles it for prediction.
 
-Center records change the tree one by one, so that only what changed changes. When the engine's
-queue is empty the tree settles: corrections are learned anew if it changed, and clusters whose
-rule reads differently are reported.
+Center records are noted until the engine's queue is empty; then the tree follows all of them at
+once, so that only what changed changes, and settles: corrections are learned anew if it changed,
+and clusters whose rule reads differently are reported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.boxes import Intervals
-from streamclust.errors import InvalidParameter, UnknownCluster
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -53,23 +52,23 @@ class Router:
         self._boxes: dict[int, list[Intervals]] = {}
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._updates = 0
-        self._replant = False
+        self._coming: dict[int, FloatArray] = {}
         self.table: FloatArray
         self.compile({})
 
     def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
-        """Follow one change of the tracker's centers."""
+        """Note one change of the tracker's centers; the tree follows when it settles."""
         self._updates += 1
-        try:
-            if isinstance(event, CenterDeleted):
-                self.tree.delete(event.center)
-            elif isinstance(event, CenterInserted):
-                self.tree.insert(event.center, event.position)
-            else:
-                self.tree.move(event.center, event.position)
-        except (InvalidParameter, UnknownCluster):
-            # On the way through several changes two centers may share a place: start anew.
-            self._replant = True
+        if isinstance(event, CenterDeleted):
+            self._coming.pop(event.center, None)
+        else:
+            self._coming[event.center] = event.position
+
+    def position(self, center: int) -> FloatArray:
+        """Return where a center was planted last."""
+        if center in self._coming:
+            return self._coming[center].copy()
+        return self.tree.center(center)
 
     def look(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
         """Give the tree the window, each point owned by the nearest center whose fence holds."""
@@ -94,9 +93,13 @@ class Router:
         write : function from cluster ids to their boxes, each cluster's as one line
         """
         before = self._settled
-        if self._replant or 2 * self._updates > tracker.k > 1:
-            self.tree.build(dict(zip(tracker.ids, tracker.placed, strict=False)))
-        self._updates, self._replant = 0, False
+        if self._updates:
+            centers = dict(zip(tracker.ids, tracker.placed, strict=False))
+            if 2 * self._updates > tracker.k > 1:
+                self.tree.build(centers)
+            else:
+                self.tree.follow(centers)
+            self._updates, self._coming = 0, {}
         if self.tree.version == before[0]:
             return ()
         tick, time = tracker.tick, tracker.now
