@@ -34,6 +34,8 @@ from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
 from streamclust.windows import Reservoir
 
+REFUSED = -2
+"""Stands for a label where an event was refused."""
 BLOCK = 4096
 """Rows that the bulk calls convert at a time, so that float32 input is never copied whole."""
 
@@ -60,19 +62,19 @@ class Answers:
     def refresh(self) -> None:
         """Take over the components' arrays, after any of them was replaced."""
         t = self._tracker
-        table, state = self._router.table, (t.centers, t.stats, t.counts, t.gauges)
-        self._view = (self._scaling.frame, *table, *state)
-        self._labels = [*t.ids, NOISE]  # slot -1 is the last entry
+        state = (t.centers, t.stats, t.counts, t.gauges)
+        self._view = (self._scaling.frame, self._router.table, *state)
+        self._labels = [*t.ids, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
         """Return the cluster id of an event, or -1."""
         row = self._features.read(x, 0.0, 1.0)
         if row is None:
             row = self._resolve(x)[0]
-        slot = stream.assign(row, 0, *self._view)
-        if slot == stream.REFUSED:
+        label = self._labels[stream.assign(row, *self._view)]
+        if label == REFUSED:
             self._resolve(x)
-        return self._labels[slot]
+        return label
 
     def predict_many(self, X: Any) -> IntArray:
         """Return the cluster id of every row, as `predict` does."""
@@ -80,25 +82,25 @@ class Answers:
         labels = np.full(len(values), NOISE, dtype=np.int64)
         if self._tracker.k == 0 and not self._features.n_features:
             return labels
-        known = self._features.arranged(names, values)
-        if known is None:
+        order = self._features.order(names, values.shape[1])
+        if order is None:
             loop = (dict(zip(names or (), row, strict=True)) for row in values.tolist())
             labels[:] = [self.predict(x) for x in loop]
             return labels
         ids = np.array(self._labels, dtype=np.int64)
-        for start in range(0, len(known), BLOCK):
-            rows = self._features.block(known[start : start + BLOCK], 0.0, 1.0)
+        for start in range(0, len(values), BLOCK):
+            rows = self._features.block(values[start : start + BLOCK], order, 0.0, 1.0)
             slots = np.empty(len(rows), dtype=np.int64)
             stop = stream.assign_rows(rows, slots, *self._view)
             if stop < len(rows):
-                self._features.refuse(known[start + stop], start + stop)
+                self._features.refuse(values[start + stop, order], start + stop)
             labels[start : start + len(rows)] = ids[slots]
         return labels
 
     def assign(self, x: Mapping[FeatureName, Any]) -> Assignment:
         """Return cluster id, region, alternatives and scaled distance of an event."""
         row, absent = self._resolve(x)
-        slot = stream.assign(row, 0, *self._view)
+        slot = stream.assign(row, *self._view)
         if not self._tracker.k:
             return Assignment(NOISE, Region.COLD, substituted=absent)
         relative = self._relative(row)
@@ -111,7 +113,7 @@ class Answers:
         """Return the conditions and the fence that gave an event its label."""
         row, absent = self._resolve(x)
         self._warm()
-        label = self._labels[stream.assign(row, 0, *self._view)]
+        label = self._labels[stream.assign(row, *self._view)]
         return self.rules.explanation(label, row[0, :-2], absent)
 
     def rule(self, cluster: int) -> Rule:
@@ -123,7 +125,7 @@ class Answers:
         """Return what keeps an event from a living cluster."""
         row, _ = self._resolve(x)
         self._living(cluster)
-        label = self._labels[stream.assign(row, 0, *self._view)]
+        label = self._labels[stream.assign(row, *self._view)]
         return self.rules.why_not(label, cluster, row[0, :-2], self._ask)
 
     def score(self, x: Mapping[FeatureName, Any]) -> float:
@@ -131,7 +133,7 @@ class Answers:
         row, _ = self._resolve(x)
         if not self._tracker.k:
             return 0.0
-        stream.assign(row, 0, *self._view)
+        stream.assign(row, *self._view)
         limits = self._tracker.living_stats[:, stream.FENCE]
         return float(relative_distances(self._distances(row), limits).min())
 
@@ -140,7 +142,7 @@ class Answers:
         row, _ = self._resolve(x)
         if not self._tracker.k:
             return {}
-        stream.assign(row, 0, *self._view)
+        stream.assign(row, *self._view)
         return dict(zip(self._tracker.ids, self._relative(row).tolist(), strict=True))
 
     def clusters(self) -> dict[int, Cluster]:
@@ -182,7 +184,7 @@ class Answers:
     def _ask(self, values: FloatArray) -> int:
         """Return the label of a row of values in the user's units."""
         row = np.concatenate([values, [0.0, 1.0]])[None]
-        return self._labels[stream.assign(row, 0, *self._view)]
+        return self._labels[stream.assign(row, *self._view)]
 
     def _living(self, cluster: int) -> None:
         if cluster not in self._tracker.ids:

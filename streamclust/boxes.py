@@ -31,32 +31,34 @@ def depth_of(table: RoutingTable) -> int:
     return depth
 
 
-def boxes_of(table: RoutingTable, id: int) -> list[Intervals]:
-    """The boxes whose union is where the table answers `id`.
+def all_boxes(table: RoutingTable) -> dict[int, list[Intervals]]:
+    """The boxes whose union is where the table answers an id, by id.
 
     One interval (low, high] per bounded feature; two boxes that differ in one feature only and
-    touch there are told as one. O(nodes + boxes^3).
+    touch there are told as one. One walk, then O(boxes^3) for each id.
     """
-    boxes: list[Intervals] = []
-    stack: list[tuple[int, Intervals]] = [(0 if table.feature.size else -1, {})]
-    if not table.owner.size:
-        return boxes
+    found: dict[int, list[Intervals]] = {int(id): [] for id in table.owner}
+    nodes = list(
+        zip(table.feature.tolist(), table.threshold.tolist(), table.child.tolist(), strict=True)
+    )
+    owner = table.owner.tolist()
+    stack: list[tuple[int, Intervals]] = [(0 if nodes else -1, {})] if owner else []
     while stack:
         node, box = stack.pop()
         if node < 0:
-            if table.owner[~node] == id:
-                boxes.append(box)
+            found[owner[~node]].append(box)
             continue
-        feature, threshold = int(table.feature[node]), float(table.threshold[node])
+        feature, threshold, (left, right) = nodes[node]
         low, high = box.get(feature, (-math.inf, math.inf))
         # A side that the conditions above leave empty holds no point: it is no box.
         if threshold < high:
-            stack.append((int(table.child[node, 1]), {**box, feature: (max(low, threshold), high)}))
+            stack.append((right, {**box, feature: (max(low, threshold), high)}))
         if threshold > low:
-            stack.append((int(table.child[node, 0]), {**box, feature: (low, min(high, threshold))}))
-    while _merge_once(boxes):
-        pass
-    return boxes
+            stack.append((left, {**box, feature: (low, min(high, threshold))}))
+    for boxes in found.values():
+        while _merge_once(boxes):
+            pass
+    return found
 
 
 def _merge_once(boxes: list[Intervals]) -> bool:

@@ -30,6 +30,7 @@ from streamclust.results import (
 AnyChange = TypeVar("AnyChange", bound=Change)
 Point = Mapping[Any, Any]
 _ABSENT = math.nan
+_ONE = 1.0
 
 
 class StreamClusterer(base.Clusterer):
@@ -173,7 +174,7 @@ class StreamClusterer(base.Clusterer):
 
     # ------------------------------------------------------------ learning
 
-    def learn_one(self, x: Point, *, t: Any = None, w: float = 1.0) -> None:
+    def learn_one(self, x: Point, *, t: Any = None, w: float = _ONE) -> None:
         """Learn one event.
 
         Parameters
@@ -191,7 +192,8 @@ class StreamClusterer(base.Clusterer):
         InvalidPoint
             Naming the feature and the value; the model is as it was.
         """
-        self._engine.learn(x, _ABSENT if t is None else _seconds(t), _weight(w))
+        time = _ABSENT if t is None else _seconds(t)
+        self._engine.learn(x, time, _ONE if w is _ONE else _weight(w))
 
     def learn_many(self, X: Any, *, t: Any = None, w: Any = None) -> None:
         """Learn every row of an array of shape (n, n_features) or of a data frame, in order.

@@ -77,18 +77,18 @@ class Sprout:
         n_features = max(1, min(spread.size, MOST_ENTRIES // self.size))
         features = np.argsort(-spread, kind="stable")[:n_features]
         features = np.sort(features[spread[features] > 0])
-        order = np.ascontiguousarray(np.argsort(points[:, features], axis=0, kind="stable").T)
+        columns = points.T[features]
+        order = np.argsort(columns, axis=1)  # of equal values in any order: no cut parts them
         n = MOST_NODES
         self.feature, self.threshold = np.zeros(n, dtype=np.int64), np.zeros(n)
         self.child = np.full((n, 2), -1, dtype=np.int64)
         self.answer, self.errors = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         n = grow(
-            points,
+            columns,
             labels,
             named.size,
             order,
-            features,
-            centers[0],
+            centers[0][features],
             0.1 * LEAST_SHARE * self.size,
             self.feature,
             self.threshold,
@@ -96,6 +96,7 @@ class Sprout:
             self.answer,
             self.errors,
         )
+        self.feature = features[self.feature[:n]] if features.size else self.feature[:n]
         self.worth = np.zeros(n)
         worths(self.child[:n], self.errors[:n], self.worth)
 
@@ -159,8 +160,11 @@ def learn_corrections(
     dict of leaf id -> Correction
     """
     sprouts: dict[int, Sprout] = {}
-    for leaf in np.unique(landed[landed != labels]).tolist():
+    leaves, wrong = np.unique(landed[landed != labels], return_counts=True)
+    for leaf, errors in zip(leaves.tolist(), wrong.tolist(), strict=True):
         rows = np.flatnonzero(landed == leaf)
+        if errors < LEAST_SHARE * rows.size:
+            continue
         others = np.unique(labels[rows])
         named = np.concatenate([[leaf], others[others != leaf]])
         order = np.argsort(named)

@@ -14,6 +14,7 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamclust.answers import BLOCK, Answers
 from streamclust.census import boundary_ratio, label_window, take_census
@@ -32,7 +33,7 @@ from streamclust.events import (
     RefitSkipped,
     largest_moves,
 )
-from streamclust.features import FeatureSpace, table_of
+from streamclust.features import FeatureSpace, Order, table_of
 from streamclust.identity import lineage, match
 from streamclust.kernels import stream
 from streamclust.refit.offered import build
@@ -105,6 +106,7 @@ class Engine:
         self._medians_at = 0
         self._subscribers: list[tuple[type[Change], Callable[[Change], object]]] = []
         self.tracker.counts[stream.NEXT_REFIT] = WARM_UP
+        self._refresh()
 
     def learn(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> None:
         """Learn one event; `time` is nan where it has none."""
@@ -117,7 +119,7 @@ class Engine:
         row = self.features.read(x, time, weight)
         if row is None:
             row = self._resolve(x, time, weight)
-        _, why = self._observe(row, 0)
+        _, why = stream.observe(row, *self._view)
         if why == stream.ALERT:
             self._dispatch(self._alerts())
         elif why == stream.BAD_VALUE:
@@ -128,24 +130,29 @@ class Engine:
         names, values = table_of(X)
         if not len(values):
             return
-        n = len(values)
-        times = np.broadcast_to(np.asarray(times, dtype=np.float64), n)
-        weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), n)
-        start = 0
+        n, start = len(values), 0
+        if not isinstance(times, float):
+            times = np.broadcast_to(times, n)
+        if not isinstance(weights, float):
+            weights = np.broadcast_to(weights, n)
+
         if not self.features.n_features:
             columns = names or [f"f{j}" for j in range(values.shape[1])]
             first = dict(zip(columns, values[0].tolist(), strict=True))
-            self.learn(first, float(times[0]), float(weights[0]))
+            self.learn(first, *_scalars(times, weights, 0))
             start = 1
-        known = self.features.arranged(names, values)
-        if known is None:
+        order = self.features.order(names, values.shape[1])
+        if order is None:
             for i in range(start, n):
                 x = dict(zip(names or (), values[i].tolist(), strict=True))
-                self.learn(x, float(times[i]), float(weights[i]))
+                self.learn(x, *_scalars(times, weights, i))
             return
         for at in range(start, n, BLOCK):
-            end = min(n, at + BLOCK)
-            self._learn_block(known[at:end], times[at:end], weights[at:end], at)
+            block = slice(at, min(n, at + BLOCK))
+            rows = self.features.block(
+                values[block], order, _cut(times, block), _cut(weights, block)
+            )
+            self._learn_block(rows, values[block], order, at)
 
     def tick(self, time: float) -> None:
         """Let time pass without an event."""
@@ -201,26 +208,25 @@ class Engine:
         return row
 
     def _learn_block(
-        self, values: Any, times: FloatArray, weights: FloatArray, offset: int
+        self, rows: FloatArray, values: NDArray[Any], order: Order, offset: int
     ) -> None:
-        rows = self.features.block(values, times, weights)
-        at = 0
+        """Learn `rows`, made of `values` in `order`; `offset` is the number of the first."""
+        at, timed = 0, not self.by_events or not np.isnan(rows[:, -2]).all()
         while at < len(rows):
-            if not self.by_events or np.isfinite(times[at]):
-                self._check_time(float(times[at]))
-            at, why = self._observe(rows, at)
+            if timed:
+                time = float(rows[at, -2])
+                if not self.by_events or not isnan(time):
+                    self._check_time(time)
+            done, why = stream.observe(rows[at:], *self._view)
+            at += done
             if why == stream.ALERT:
                 self._dispatch(self._alerts())
                 at += 1
             elif why == stream.BAD_TIME:
-                self._check_time(float(times[at]))
+                self._check_time(float(rows[at, -2]))
             elif why == stream.BAD_VALUE:
-                self.features.refuse(values[at], offset + at)
-                raise InvalidPoint(f"row {offset + at}: got w={weights[at]!r}; w > 0 is accepted")
-
-    def _observe(self, rows: FloatArray, start: int) -> tuple[int, int]:
-        table, frame = self.router.table, self.scaling.frame
-        return self.tracker.observe(rows, start, frame, self.window, self.recent, table)
+                self.features.refuse(values[at, order], offset + at)
+                raise InvalidPoint(f"row {offset + at}: got w={rows[at, -1]!r}; w > 0 is accepted")
 
     def _alerts(self) -> list[Event]:
         found = list(self.tracker.react(self.scaling.weights))
@@ -230,6 +236,13 @@ class Engine:
 
     def _due(self, reason: str) -> RefitDue:
         return RefitDue(tick=self.tracker.tick, time=self.tracker.now, reason=reason)
+
+    def _refresh(self) -> None:
+        """Take over the components' arrays, after any of them was replaced."""
+        self._view = self.tracker.view(
+            self.scaling.frame, self.window, self.recent, self.router.table
+        )
+        self.answers.refresh()
 
     # ------------------------------------------------------------ the queue
 
@@ -248,8 +261,8 @@ class Engine:
         else:
             raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
         points, weights = self.recent.points(self.tracker.tick), self.scaling.weights
-        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.text)
-        self.answers.refresh()
+        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.texts)
+        self._refresh()
         return self._tell(changes)
 
     def _tell(self, changes: Iterable[Change]) -> list[Change]:
@@ -261,8 +274,8 @@ class Engine:
         return numbered
 
     def _on_center(self, event: CenterInserted | CenterMoved | CenterDeleted) -> Iterable[Event]:
-        old = self.router.tree.center(event.center) if isinstance(event, CenterMoved) else None
-        self.router.note(event)
+        old = self.router.position(event.center) if isinstance(event, CenterMoved) else None
+        self.router.plant(event)
         if old is None or not isinstance(event, CenterMoved):
             return ()
         p, weights, origin = self.settings["p"], self.scaling.weights, self.scaling.origin
@@ -362,7 +375,7 @@ class Engine:
         self.recent.widen(n, self.tracker.tick)
         self.tracker.widen(n)
         self.router.widen(self.scaling.weights, self.features.keys)
-        self.answers.refresh()
+        self._refresh()
 
     def _medians_stale(self) -> bool:
         return self.tracker.tick < STALE or self.tracker.tick - self._medians_at >= STALE
@@ -451,7 +464,16 @@ class Engine:
         self.log.from_state(state["log"])
         self.refits, self._medians_at = int(state["refits"]), int(state["medians_at"])
         self.answers.ratio = float(state["ratio"])
-        self.answers.refresh()
+        self._refresh()
+
+
+def _cut(told: FloatArray | float, block: slice) -> FloatArray | float:
+    return told if isinstance(told, float) else told[block]
+
+
+def _scalars(times: FloatArray | float, weights: FloatArray | float, i: int) -> tuple[float, float]:
+    block = slice(i, i + 1)
+    return float(np.squeeze(_cut(times, block))), float(np.squeeze(_cut(weights, block)))
 
 
 HANDLERS: Mapping[type[Event], tuple[Handler, ...]] = {

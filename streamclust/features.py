@@ -10,20 +10,22 @@ next refit, so it joins there.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from numbers import Integral
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.errors import InvalidPoint
-from streamclust.results import FeatureName, FloatArray
+from streamclust.results import FeatureName, FloatArray, IntArray
 
 LARGEST = 1e150
 """Largest magnitude of a value: powers of distances would overflow beyond it."""
+
+Order: TypeAlias = "slice | IntArray"
 
 ACCEPTED = f"a finite number of magnitude at most {LARGEST:g} is accepted"
 
@@ -147,10 +149,8 @@ class FeatureSpace:
         self.stand_ins = np.concatenate([self.stand_ins, first])
         self._know(self.names + ranked, self.columns + names)
 
-    def arranged(
-        self, names: list[FeatureName] | None, values: NDArray[Any]
-    ) -> NDArray[Any] | None:
-        """Return table columns in the order of rows, or None for other than the known features.
+    def order(self, names: list[FeatureName] | None, n_columns: int) -> Order | None:
+        """Return the table columns that make a row, or None for other than the known features.
 
         Without `names` the columns are the known ones in first-seen order.
 
@@ -160,23 +160,31 @@ class FeatureSpace:
             For a bare array with another number of columns.
         """
         if names is None:
-            if values.shape[1] != self._d:
+            if n_columns != self._d:
                 raise InvalidPoint(
-                    f"got {values.shape[1]} columns; {self._d} features are known: "
-                    f"{_short(self.columns)}"
+                    f"got {n_columns} columns; {self._d} features are known: {_short(self.columns)}"
                 )
-            names = list(self.columns)
-        place = {name: j for j, name in enumerate(names)}
-        if place.keys() != self._position.keys() or len(names) != self._d:
+            return self._order
+        return self._order_of(names)
+
+    def _order_of(self, names: Sequence[FeatureName]) -> Order | None:
+        if len(names) != self._d or set(names) != self._position.keys():
             return None
-        return values[:, [place[name] for name in self.names]]
+        if tuple(names) == self.names:
+            return slice(None)
+        place = {name: j for j, name in enumerate(names)}
+        return np.array([place[name] for name in self.names], dtype=np.int64)
 
     def block(
-        self, values: NDArray[Any], times: FloatArray | float, weights: FloatArray | float
+        self,
+        values: NDArray[Any],
+        order: Order,
+        times: FloatArray | float,
+        weights: FloatArray | float,
     ) -> FloatArray:
-        """Return rows for many events whose columns are `arranged`."""
+        """Return rows for many events; `order` tells their columns."""
         rows = np.empty((len(values), self._d + 2))
-        rows[:, :-2] = values
+        rows[:, :-2] = values[:, order]
         rows[:, -2] = times
         rows[:, -1] = weights
         return rows
@@ -214,6 +222,7 @@ class FeatureSpace:
         self._buffer = self._row.data
         self._pack = struct.Struct(f"{self._d + 2}d").pack_into
         self._get = _getter(names)
+        self._order = self._order_of(columns)
 
 
 def table_of(X: Any) -> tuple[list[FeatureName] | None, NDArray[Any]]:

@@ -1,18 +1,19 @@
 """The router keeps the threshold tree in step with the tracker, and compiles it for prediction.
 
-When the engine's queue is empty the tree settles: it follows the tracker's centers, so that only
-what changed changes; after a refit new draws may compete where the rule is not faithful enough;
-corrections are learned anew; and clusters whose rule reads differently are reported.
+When the engine's queue is empty the tree settles: it follows the tracker's centers all at once, so
+that only what changed changes; after a refit new draws may compete where the rule is not faithful
+enough; corrections are learned anew; and clusters whose rule reads differently are reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamclust.boxes import Intervals
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -22,7 +23,8 @@ from streamclust.events import (
     SubtreeRebuilt,
 )
 from streamclust.kernels import stream
-from streamclust.results import NOISE, FloatArray, IntArray
+from streamclust.kernels.copies import copy_residuals
+from streamclust.results import NOISE, FloatArray
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 
@@ -43,22 +45,35 @@ class Router:
     ----------
     tree : ThresholdTree
         Its centers are measured from the scaling's origin.
-    table : tuple of arrays
-        Nodes and thresholds as `kernels.stream.route` takes them.
+    table : array of shape (n_nodes, 4)
+        The tree as `kernels.stream.route` takes it.
     """
 
     def __init__(self, tree: ThresholdTree, seed: int) -> None:
         self.tree = tree
         self._seed = seed
         self._texts: dict[int, str] = {}
+        self._boxes: dict[int, list[Intervals]] = {}
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
-        self._stale = self._looked = False
-        self.table: tuple[IntArray, FloatArray]
+        self._looked = False
+        self._coming: dict[int, FloatArray] = {}
+        self._stale = False
+        self.table: FloatArray
         self.compile({})
 
-    def note(self, _: CenterInserted | CenterMoved | CenterDeleted) -> None:
-        """Remember that the tracker's centers changed; `settle` follows them, all at once."""
+    def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
+        """Note one change of the tracker's centers; the tree follows when it settles."""
         self._stale = True
+        if isinstance(event, CenterDeleted):
+            self._coming.pop(event.center, None)
+        else:
+            self._coming[event.center] = event.position
+
+    def position(self, center: int) -> FloatArray:
+        """Return where a center was planted last."""
+        if center in self._coming:
+            return self._coming[center].copy()
+        return self.tree.center(center)
 
     def look(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
         """Give the tree the window, each point owned by the nearest center whose fence holds."""
@@ -71,7 +86,7 @@ class Router:
         tracker: CenterTracker,
         points: FloatArray,
         weights: FloatArray,
-        text: Callable[[int], str],
+        write: Callable[[Iterable[int]], dict[int, str]],
     ) -> tuple[Change, ...]:
         """Bring everything that depends on the tree up to date, if it changed.
 
@@ -81,7 +96,7 @@ class Router:
             Recent points, measured from the origin.
         weights : array of shape (n_features,)
             Scaling weights.
-        text : function from a cluster id to its boxes as one line
+        write : function from cluster ids to their boxes, each cluster's as one line
         """
         before = self._settled
         if self._stale:
@@ -89,7 +104,7 @@ class Router:
         improvable = self._looked and not tracker.gauges[stream.FIDELITY] >= FAITHFUL
         if improvable:
             self.tree.reconsider()
-        self._stale = self._looked = False
+        self._stale, self._looked, self._coming = False, False, {}
         if self.tree.version == before[0] and not improvable:
             return ()
         tick, time = tracker.tick, tracker.now
@@ -107,13 +122,15 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        texts = {c: text(c) for c in tracker.ids}
+        boxes = {c: self.tree.boxes(c) for c in tracker.ids}
+        texts = write(c for c, told in boxes.items() if told != self._boxes.get(c))
         changes += [
             RuleChanged(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
             for c, new in texts.items()
             if new != self._texts.get(c)
         ]
-        self._texts = texts
+        self._texts = {c: texts.get(c, self._texts.get(c, "")) for c in tracker.ids}
+        self._boxes = boxes
         self._settled = (self.tree.version, self.tree.recourse, self.tree.rebuilds)
         return tuple(changes)
 
@@ -127,7 +144,7 @@ class Router:
         below = child.copy()
         if len(leaf):
             below[child < 0] = ~leaf[~child[child < 0]]
-        self.table = (np.column_stack([feature, below]), threshold)
+        self.table = np.column_stack([feature, threshold, below])
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
@@ -147,18 +164,22 @@ class Router:
             return
         n, d = points.shape
         times = max(0, min(ROWS, ENTRIES // d) // n - 1)
-        random = np.random.default_rng([self._seed, tracker.tick])
-        home, scale = tracker.centers[slots], tracker.stats[slots, stream.SCALE]
-        unit = np.divide(points - home, scale[:, None], out=points - home, where=scale[:, None] > 0)
-        lender = np.tile(np.arange(n), times)
-        few = BORROW / (np.bincount(slots, minlength=tracker.k)[slots] + BORROW)
-        borrows = random.random(n * times) < np.tile(few, times)
-        lender[borrows] = random.integers(0, n, int(borrows.sum()))
-        signs = random.integers(0, 2, size=(n * times, d)) * 2.0 - 1.0
-        copies = np.tile(home, (times, 1)) + signs * unit[lender] * np.tile(scale, times)[:, None]
+        sizes = np.bincount(slots, minlength=tracker.k)
+        copies = np.empty((times * n, d))
+        copy_residuals(
+            points,
+            slots,
+            tracker.centers,
+            np.ascontiguousarray(tracker.stats[:, stream.SCALE]),
+            np.asarray(BORROW / (sizes + BORROW), dtype=np.float64),
+            self._seed,
+            tracker.tick,
+            copies,
+        )
         every = np.concatenate([points, copies])
-        slots = tracker.owners(every, weights)
-        self.tree.correct(every[slots >= 0], np.array(tracker.ids)[slots[slots >= 0]])
+        hints = np.tile(slots, times + 1)
+        labels = np.array(tracker.ids)[tracker.nearest(every, hints, weights)]
+        self.tree.correct(every, labels)
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings and arrays from which `from_state` restores all."""
@@ -174,6 +195,7 @@ class Router:
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): str(text) for c, text in state["texts"]}
+        self._boxes = {c: self.tree.boxes(c) for c in tracker.ids}
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -55,7 +56,8 @@ class RuleBook:
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
         boxes = self.boxes(cluster)
-        return Rule(cluster, boxes, self.fence(self._tracker.slot(cluster)), self._lines(boxes))
+        fence = self.fence(self._tracker.slot(cluster))
+        return Rule(cluster, boxes, fence, _lines(boxes, self._digits()))
 
     def boxes(self, cluster: int) -> tuple[Box, ...]:
         """Return one interval per bounded feature for every leaf group that answers `cluster`."""
@@ -70,12 +72,10 @@ class RuleBook:
         ]
         return tuple(sorted(boxes, key=lambda box: box.n_bounds))
 
-    def text(self, cluster: int) -> str:
-        """Return the boxes of a living cluster in one line."""
-        return either(self._lines(self.boxes(cluster)))
-
-    def _lines(self, boxes: tuple[Box, ...]) -> tuple[str, ...]:
-        return tuple(box.text(self._digits) for box in boxes)
+    def texts(self, clusters: Iterable[int]) -> dict[int, str]:
+        """Return the boxes of living clusters, each cluster's in one line."""
+        digits = self._digits()
+        return {cluster: either(_lines(self.boxes(cluster), digits)) for cluster in clusters}
 
     def why_not(self, label: int, cluster: int, point: FloatArray, ask: Ask) -> WhyNot:
         """Say what keeps `point` from `cluster`.
@@ -154,23 +154,54 @@ class RuleBook:
         by_rule = label in (leaf, -1)
         return Explanation(label, self.conditions(point), fence, by_rule, substituted)
 
-    def _digits(self, feature: FeatureName, bound: float) -> str:
-        j = self._features.names.index(feature)
-        values = self._scaling.origin[j] + self._window.points()[:, j]
-        return fewest_digits(bound, values)
+    def _digits(self) -> Digits:
+        return Digits(self._features.names, self._scaling.origin, self._window.points())
 
     def _threshold(self, feature: int, cut: float) -> float:
         return cut if math.isinf(cut) else last_below(cut, float(self._scaling.origin[feature]))
 
 
-def fewest_digits(bound: float, values: FloatArray) -> str:
+class Digits:
+    """Writes bounds in the fewest digits that keep every window point on its side.
+
+    Remembers what it wrote: the boxes of one tree share their bounds. Valid while the window stays.
+    """
+
+    def __init__(
+        self, names: tuple[FeatureName, ...], origin: FloatArray, points: FloatArray
+    ) -> None:
+        self._column = {name: j for j, name in enumerate(names)}
+        self._origin = origin
+        self._points = points
+        self._sorted: dict[FeatureName, list[float]] = {}
+        self._told: dict[tuple[FeatureName, float], str] = {}
+
+    def __call__(self, feature: FeatureName, bound: float) -> str:
+        """Return a bound of a feature as text."""
+        text = self._told.get((feature, bound))
+        if text is None:
+            values = self._sorted.get(feature)
+            if values is None:
+                j = self._column[feature]
+                column = self._origin[j] + self._points[:, j]
+                values = np.sort(column[~np.isnan(column)]).tolist()
+                self._sorted[feature] = values
+            text = self._told[feature, bound] = fewest_digits(bound, values)
+        return text
+
+
+def _lines(boxes: tuple[Box, ...], digits: Digits) -> tuple[str, ...]:
+    return tuple(box.text(digits) for box in boxes)
+
+
+def fewest_digits(bound: float, values: Sequence[float]) -> str:
     """Return `bound` in the fewest significant digits that keep every value on its side.
 
-    A value is on the left where it is at most the bound.
+    `values` ascend. A value is on the left where it is at most the bound.
     """
-    below, above = values[values <= bound], values[values > bound]
-    low = float(below.max()) if len(below) else -math.inf
-    high = float(above.min()) if len(above) else math.inf
+    at = bisect_right(values, bound)
+    low = values[at - 1] if at else -math.inf
+    high = values[at] if at < len(values) else math.inf
     for digits in range(1, 17):
         text = f"{bound:.{digits}g}"
         if low <= float(text) < high and (digits >= LEAST_DIGITS or float(text) == bound):

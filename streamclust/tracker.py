@@ -119,19 +119,11 @@ class CenterTracker:
         """The figures of the living centers, shape (k, N_STATS), columns as in kernels.stream."""
         return self.stats[: self.k]
 
-    def observe(
-        self,
-        rows: FloatArray,
-        start: int,
-        frame: FloatArray,
-        window: Reservoir,
-        recent: SlidingWindow,
-        table: tuple[IntArray, FloatArray],
-    ) -> tuple[int, int]:
-        """Observe rows, one compiled call; see `kernels.stream.observe`."""
-        return stream.observe(
-            rows,
-            start,
+    def view(
+        self, frame: FloatArray, window: Reservoir, recent: SlidingWindow, table: FloatArray
+    ) -> tuple[Any, ...]:
+        """Return what `kernels.stream.observe` takes after the rows, until one is replaced."""
+        return (
             frame,
             self.centers,
             self.placed,
@@ -140,7 +132,7 @@ class CenterTracker:
             window.slots,
             window.heap,
             recent.rows,
-            *table,
+            table,
             self.counts,
             self.gauges,
         )
@@ -259,6 +251,11 @@ class CenterTracker:
         distances = self.distances(points, weights)
         inside = np.where(distances <= self.living_stats[:, stream.FENCE], distances, np.inf)
         return np.where(np.isfinite(inside.min(axis=1)), inside.argmin(axis=1), -1)
+
+    def nearest(self, points: FloatArray, hints: IntArray, weights: FloatArray) -> IntArray:
+        """Return the slot of the nearest center of every point; `hints` are guesses of it."""
+        p = float(self.gauges[stream.P])
+        return stream.nearest_slots(points, hints, self.living, weights, p)
 
     def slot(self, center: int) -> int:
         """Return the slot of a living center."""

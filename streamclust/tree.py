@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamclust.boxes import boxes_of, depth_of, path_of
+from streamclust.boxes import Intervals, all_boxes, depth_of, path_of
 from streamclust.corrections import Corrections, learn_corrections
 from streamclust.errors import InvalidParameter, InvariantBroken
 from streamclust.export import nested
@@ -106,6 +106,7 @@ class ThresholdTree:
         self._structure = Structure(self._roster, Drawing(float(p), measure, draws, seed))
         self._corrections = Corrections()
         self._table: RoutingTable | None = None
+        self._boxes: dict[int, list[Intervals]] | None = None
         self._holding = False  # rebuilds wait until a batch of updates is through
 
     # -- what the tree is told about features and window ------------------------------------------
@@ -298,7 +299,7 @@ class ThresholdTree:
         """The comparisons that route `x`, root to leaf: (feature, ``x > threshold``, threshold)."""
         return path_of(self.table(), x)
 
-    def boxes(self, id: int) -> list[dict[int, tuple[float, float]]]:
+    def boxes(self, id: int) -> list[Intervals]:
         """Where the tree answers `id`: one interval (low, high] per bounded feature and box.
 
         Raises
@@ -307,7 +308,9 @@ class ThresholdTree:
             If no center has this id.
         """
         self._roster.position(id)
-        return boxes_of(self.table(), id)
+        if self._boxes is None:
+            self._boxes = all_boxes(self.table())
+        return [dict(box) for box in self._boxes.get(id, ())]
 
     def center(self, id: int) -> FloatArray:
         """A copy of a center's position.
@@ -416,7 +419,7 @@ class ThresholdTree:
         self._structure.owners = np.array(state["owners"], dtype=np.int64)
         self._structure.root = unpack(state["tree"])
         self._corrections = Corrections(unpack_corrections(state["corrections"]))
-        self._table = None
+        self._table = self._boxes = None
 
     # -- inner workings ---------------------------------------------------------------------------
 
@@ -449,7 +452,7 @@ class ThresholdTree:
 
     def _changed(self) -> None:
         self.version += 1
-        self._table = None
+        self._table = self._boxes = None
 
     def _check(self) -> None:
         """Assert every invariant. O(k d log^2 k).

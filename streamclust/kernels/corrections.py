@@ -10,12 +10,11 @@ from streamclust.results import FloatArray, IntArray
 
 @kernel
 def best_split(
-    points: FloatArray,
+    columns: FloatArray,
     labels: IntArray,
     order: IntArray,
     begin: int,
     end: int,
-    features: IntArray,
     counts: IntArray,
     left: IntArray,
 ) -> tuple[int, float, int]:
@@ -23,11 +22,11 @@ def best_split(
 
     Parameters
     ----------
-    points : float array of shape (n, d)
+    columns : float array of shape (m, n)
+        The points' values, one line per feature.
     labels : int array of shape (n,)
     order : int array of shape (m, n)
-        Columns ``begin:end`` are the node's rows, sorted by each feature.
-    features : int array of shape (m,)
+        Entries ``begin:end`` are the node's points, sorted by each feature.
     counts : int array of shape (n_labels,)
         Labels in the node.
     left : int array of shape (n_labels,), scratch
@@ -35,7 +34,7 @@ def best_split(
     Returns
     -------
     column : int
-        Position in `features`, or -1 if nothing separates the node's points.
+        Line of `columns`, or -1 if nothing separates the node's points.
     """
     size = end - begin
     whole = 0.0
@@ -43,8 +42,7 @@ def best_split(
         whole += float(counts[label]) * counts[label]
     column, threshold, cut = -1, 0.0, 0
     best = whole / size * (1.0 + 1e-12)
-    for f in range(features.size):
-        i = features[f]
+    for f in range(columns.shape[0]):
         left[:] = 0
         squares_left, squares_right = 0.0, whole
         for j in range(begin, end - 1):
@@ -53,7 +51,7 @@ def best_split(
             squares_left += 2.0 * left[label] + 1.0
             squares_right -= 2.0 * (counts[label] - left[label]) - 1.0
             left[label] += 1
-            low, high = points[row, i], points[order[f, j + 1], i]
+            low, high = columns[f, row], columns[f, order[f, j + 1]]
             if low < high:
                 n_left = j + 1 - begin
                 score = squares_left / n_left + squares_right / (size - n_left)
@@ -85,11 +83,10 @@ def partition(
 
 @kernel
 def grow(
-    points: FloatArray,
+    columns: FloatArray,
     labels: IntArray,
     n_labels: int,
     order: IntArray,
-    features: IntArray,
     own: FloatArray,
     tolerated: float,
     feature: IntArray,
@@ -102,26 +99,26 @@ def grow(
 
     Parameters
     ----------
-    points : float array of shape (n, d)
+    columns : float array of shape (m, n)
+        The points' values, one line per feature.
     labels : int array of shape (n,)
         0 is the leaf's own center.
     n_labels : int
     order : int array of shape (m, n), destroyed
-        Rows sorted by each of `features`.
-    features : int array of shape (m,)
-    own : float array of shape (d,)
-        The own center's position: the part that holds it answers 0 whatever its points say.
+        Points sorted by each feature.
+    own : float array of shape (m,)
+        The own center's values: the part that holds it answers 0 whatever its points say.
     tolerated : float
     feature, threshold, child, answer, errors : arrays of length (or rows) N, written
-        The nodes, parents first; a child of -1 means a leaf. `errors` counts the points that a node
-        would misname as a leaf.
+        The nodes, parents first; `feature` tells lines; a child of -1 means a leaf. `errors` counts
+        the points that a node would misname as a leaf.
 
     Returns
     -------
     int
         The number of nodes, at most N.
     """
-    n = points.shape[0]
+    n = columns.shape[1]
     capacity = feature.size
     begins, ends = np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
     holds_own = np.zeros(capacity, dtype=np.bool_)
@@ -138,20 +135,17 @@ def grow(
         errors[node] = end - begin - counts[answer[node]]
         child[node, 0] = child[node, 1] = -1
         if errors[node] > tolerated and n_nodes + 2 <= capacity:
-            column, cut, size = best_split(
-                points, labels, order, begin, end, features, counts, left
-            )
+            column, cut, size = best_split(columns, labels, order, begin, end, counts, left)
             if column >= 0:
                 for j in range(begin, end):
                     goes_left[order[column, j]] = j - begin < size
                 partition(order, begin, end, goes_left, scratch)
-                i = features[column]
-                feature[node], threshold[node] = i, cut
+                feature[node], threshold[node] = column, cut
                 child[node, 0], child[node, 1] = n_nodes, n_nodes + 1
                 begins[n_nodes], ends[n_nodes] = begin, begin + size
                 begins[n_nodes + 1], ends[n_nodes + 1] = begin + size, end
-                holds_own[n_nodes] = holds_own[node] and own[i] <= cut
-                holds_own[n_nodes + 1] = holds_own[node] and own[i] > cut
+                holds_own[n_nodes] = holds_own[node] and own[column] <= cut
+                holds_own[n_nodes + 1] = holds_own[node] and own[column] > cut
                 n_nodes += 2
         node += 1
     return n_nodes

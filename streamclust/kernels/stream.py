@@ -49,15 +49,28 @@ FADED = 0.05  # weight below which a micro-center is dropped
 
 
 @kernel
+def euclid(a: FloatArray, b: FloatArray, weights: FloatArray, limit: float) -> float:
+    """Return `distance` with p = 2 where it is at most `limit`; else that or, once sure, inf.
+
+    A sum that has passed the limit only grows; the margin keeps roundings from deciding. Small, so
+    that loops over centers take it in: a call would cost several times its arithmetic.
+    """
+    total, enough = 0.0, limit * limit * (1.0 + 1e-12) + 1e-300
+    for j in range(weights.shape[0]):
+        z = min(abs(a[j] - b[j]) * weights[j], CLIP)
+        total += z * z
+        if total > enough:
+            return np.inf
+    return float(np.sqrt(total))
+
+
+@kernel
 def distance(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> float:
     """Return the clipped, weighted l_p distance of two vectors of the length of `weights`."""
     d = weights.shape[0]
     total = 0.0
     if p == 2.0:
-        for j in range(d):
-            z = min(abs(a[j] - b[j]) * weights[j], CLIP)
-            total += z * z
-        return float(np.sqrt(total))
+        return euclid(a, b, weights, np.inf)
     if p == 1.0:
         for j in range(d):
             total += min(abs(a[j] - b[j]) * weights[j], CLIP)
@@ -145,17 +158,87 @@ def step(
 
 @kernel
 def nearest(
-    row: FloatArray, weights: FloatArray, centers: FloatArray, stats: FloatArray, k: int, p: float
+    row: FloatArray,
+    weights: FloatArray,
+    centers: FloatArray,
+    stats: FloatArray,
+    k: int,
+    p: float,
+    first: int,
 ) -> tuple[int, float, int, float]:
-    """Return slot and distance of the nearest center, and of the nearest one whose fence holds."""
+    """Return slot and distance of the nearest center, and of the nearest one whose fence holds.
+
+    Of equal ones the lower slot. The answer does not depend on `first`, a slot below k that is
+    looked at before the others: a near one saves most of their arithmetic.
+    """
     slot, best, inside, best_inside = -1, np.inf, -1, np.inf
-    for c in range(k):
-        dist = distance(row, centers[c], weights, p)
-        if dist < best:
+    for turn in range(-1, k):
+        c = first if turn < 0 else turn
+        if k == 0 or turn == first:
+            continue
+        fence = stats[c, FENCE]
+        limit = max(best, min(best_inside, fence))
+        if p == 2.0:
+            dist = euclid(row, centers[c], weights, limit)
+        else:
+            dist = distance(row, centers[c], weights, p)
+        if dist < best or (dist == best and c < slot):
             slot, best = c, dist
-        if dist < best_inside and dist <= stats[c, FENCE]:
+        if dist <= fence and (dist < best_inside or (dist == best_inside and c < inside)):
             inside, best_inside = c, dist
     return slot, best, inside, best_inside
+
+
+@kernel
+def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> int:
+    """Fade the weights of the outlier store and drop what has faded away; return the lightest."""
+    d = micro.shape[1] - 1
+    lightest, least, m = 0, np.inf, 0
+    while m < counts[N_MICRO]:
+        weight = micro[m, d] * fade
+        micro[m, d] = weight
+        if weight < FADED:
+            counts[N_MICRO] -= 1
+            for j in range(d + 1):
+                micro[m, j] = micro[counts[N_MICRO], j]
+            continue
+        if weight < least:
+            lightest, least = m, weight
+        m += 1
+    return lightest
+
+
+@kernel
+def nearest_slots(
+    points: FloatArray, hints: IntArray, centers: FloatArray, weights: FloatArray, p: float
+) -> IntArray:
+    """Return the slot of the nearest center of every point; `hints` guess them.
+
+    By the triangle inequality, which the clipped distance keeps, only centers within twice the
+    distance to the guess can be nearer: they are looked at in order of distance from the guess.
+    """
+    k, d = centers.shape[0], weights.shape[0]
+    apart = distance_table(centers, centers, weights, p)
+    order = np.empty((k, k), dtype=np.int64)
+    for c in range(k):
+        order[c] = np.argsort(apart[c])
+    found = np.empty(points.shape[0], dtype=np.int64)
+    for i in range(points.shape[0]):
+        guess = hints[i]
+        slot, best = guess, distance(points[i], centers[guess], weights, p)
+        reach = 2.0 * best * (1.0 + d * 1e-15)
+        for turn in range(k):
+            c = order[guess, turn]
+            if apart[guess, c] > reach:
+                break
+            if p == 2.0:
+                dist = euclid(points[i], centers[c], weights, best)
+            else:
+                dist = distance(points[i], centers[c], weights, p)
+            if dist < best or (dist == best and c < slot):
+                slot, best = c, dist
+        found[i] = slot
+    return found
 
 
 @kernel
@@ -171,21 +254,15 @@ def store_outlier(
     d, p, now = weights.shape[0], gauges[P], gauges[NOW]
     fade = np.exp(-2.0 * gauges[DECAY] * (now - gauges[LAST_OUTLIER]))
     gauges[LAST_OUTLIER] = now
+    lightest = fade_store(micro, counts, fade)
     touched, best = -1, 0.5 * gauges[REACH]
-    lightest, least = 0, np.inf
-    m = 0
-    while m < counts[N_MICRO]:
-        micro[m, d] *= fade
-        if micro[m, d] < FADED:
-            counts[N_MICRO] -= 1
-            micro[m] = micro[counts[N_MICRO]]
-            continue
-        dist = distance(row, micro[m], weights, p)
+    for m in range(counts[N_MICRO]):
+        if p == 2.0:
+            dist = euclid(row, micro[m], weights, best)
+        else:
+            dist = distance(row, micro[m], weights, p)
         if dist <= best:
             touched, best = m, dist
-        if micro[m, d] < least:
-            lightest, least = m, micro[m, d]
-        m += 1
     weight = row[d + 1]
     if touched < 0:
         if counts[N_MICRO] < micro.shape[0] - 1:  # the last row is scratch for a birth
@@ -226,7 +303,10 @@ def gather(
         total, shell = 0.0, 0.0
         mean = np.zeros(d)
         for m in range(counts[N_MICRO]):
-            dist = distance(micro[m], group, weights, p)
+            if p == 2.0:
+                dist = euclid(micro[m], group, weights, 2.0 * reach)
+            else:
+                dist = distance(micro[m], group, weights, p)
             if dist <= radius:
                 total += micro[m, d]
                 for j in range(d):
@@ -240,7 +320,7 @@ def gather(
     group[d] = total
     if shell > 0.5 * total:
         return False
-    return nearest(group, weights, centers, stats, counts[N_CENTERS], p)[2] < 0
+    return nearest(group, weights, centers, stats, counts[N_CENTERS], p, 0)[2] < 0
 
 
 @kernel
@@ -280,15 +360,15 @@ def arrive(
 
 
 @kernel
-def route(row: FloatArray, nodes: IntArray, threshold: FloatArray) -> int:
+def route(row: FloatArray, table: FloatArray) -> int:
     """Return the slot of the center whose leaf holds a row measured from the origin.
 
-    A node is ``[feature, left, right]``; ``row[feature] <= threshold`` goes left, and a negative
-    child ~slot is a leaf. There is at least one node.
+    A node is ``[feature, threshold, left, right]``; ``row[feature] <= threshold`` goes left, and a
+    negative child ~slot is a leaf. There is at least one node.
     """
     at = 0
     while at >= 0:
-        at = nodes[at, 1] if row[nodes[at, 0]] <= threshold[at] else nodes[at, 2]
+        at = int(table[at, 2] if row[int(table[at, 0])] <= table[at, 1] else table[at, 3])
     return ~at
 
 
@@ -297,9 +377,8 @@ def judge(
     row: FloatArray,
     slot: int,
     dist: float,
+    leaf: int,
     weights: FloatArray,
-    nodes: IntArray,
-    threshold: FloatArray,
     centers: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
@@ -309,7 +388,6 @@ def judge(
     Fidelity is the share of recent events within a fence whose leaf is that of their center; the
     price is the mean distance to the leaf's center over that to their own.
     """
-    leaf = route(row, nodes, threshold)
     counts[INSIDERS] += 1
     share = max(1.0 / counts[INSIDERS], RULE_STEP)
     answered = dist if leaf == slot else distance(row, centers[leaf], weights, gauges[P])
@@ -321,7 +399,6 @@ def judge(
 @kernel
 def observe(
     rows: FloatArray,
-    start: int,
     frame: FloatArray,
     centers: FloatArray,
     placed: FloatArray,
@@ -330,21 +407,20 @@ def observe(
     slots: FloatArray,
     heap: IntArray,
     recent: FloatArray,
-    nodes: IntArray,
-    threshold: FloatArray,
+    table: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> tuple[int, int]:
-    """Observe rows from `start` on; return the row at which it stopped, and why.
+    """Observe rows; return the row at which it stopped, and why.
 
     Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
     N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,), recent
-    (capacity, d), nodes and threshold as in `route`. On ALERT the row has been learned; on
-    BAD_VALUE and BAD_TIME nothing of it has.
+    (capacity, d), table as in `route`. On ALERT the row has been learned; on BAD_VALUE and
+    BAD_TIME nothing of it has.
     """
     n, d = rows.shape[0], frame.shape[1]
     origin, weights = frame[0], frame[1]
-    for i in range(start, n):
+    for i in range(n):
         row = rows[i]
         for j in range(d):
             if not abs(row[j]) <= LARGEST:
@@ -371,13 +447,14 @@ def observe(
         draw = -np.log(uniform(int(gauges[SEED]), tick))
         admit(row, np.log(draw) - gauges[DECAY] * now - np.log(row[d + 1]), slots, heap)
         if k > 0 or gauges[REACH] > 0.0:
-            _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P])
+            leaf = route(row, table) if k > 0 else 0
+            _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P], leaf)
             outside = 1.0 if slot < 0 else 0.0
             gauges[NOISE_SHARE] += SHARE_STEP * (outside - gauges[NOISE_SHARE])
             if k > 0:
                 gauges[COST] += SHARE_STEP * (near - gauges[COST])
             if slot >= 0:
-                judge(row, slot, dist, weights, nodes, threshold, centers, counts, gauges)
+                judge(row, slot, dist, leaf, weights, centers, counts, gauges)
                 if arrive(row, slot, dist, weights, centers, placed, stats, gauges):
                     counts[ALERTS] |= MOVED
                     counts[MOVED_SLOT] = slot
@@ -410,39 +487,57 @@ def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
 
 
 @kernel
-def assign(
-    rows: FloatArray,
-    i: int,
+def answer(
+    row: FloatArray,
     frame: FloatArray,
-    nodes: IntArray,
-    threshold: FloatArray,
+    table: FloatArray,
     centers: FloatArray,
     stats: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> int:
-    """Return the slot of row `i`'s center, NOWHERE, or REFUSED; only the row itself is changed.
+    """Return the slot of a row's center, NOWHERE, or REFUSED; only the row itself is changed.
 
     In tree mode the leaf decides and any fence may admit the row, its own leaf's being tried first;
     else the nearest center whose fence holds.
     """
-    row, weights, k, p = rows[i], frame[1], counts[N_CENTERS], gauges[P]
+    weights, k, p = frame[1], counts[N_CENTERS], gauges[P]
     for j in range(frame.shape[1]):
         if not abs(row[j]) <= LARGEST:
             return REFUSED
         row[j] -= frame[0, j]
     if k == 0:
         return NOWHERE
+    slot = route(row, table)
     if gauges[BY_TREE]:
-        slot = route(row, nodes, threshold)
-        if not gauges[FENCED] or distance(row, centers[slot], weights, p) <= stats[slot, FENCE]:
+        if not gauges[FENCED]:
             return slot
-        for c in range(k):
-            if distance(row, centers[c], weights, p) <= stats[c, FENCE]:
+        for turn in range(-1, k):
+            c = slot if turn < 0 else turn
+            fence = stats[c, FENCE]
+            if p == 2.0:
+                dist = euclid(row, centers[c], weights, fence)
+            else:
+                dist = distance(row, centers[c], weights, p)
+            if dist <= fence:
                 return slot
         return NOWHERE
-    near, _, inside, _ = nearest(row, weights, centers, stats, k, p)
+    near, _, inside, _ = nearest(row, weights, centers, stats, k, p, slot)
     return inside if inside >= 0 or gauges[FENCED] else near
+
+
+@kernel
+def assign(
+    rows: FloatArray,
+    frame: FloatArray,
+    table: FloatArray,
+    centers: FloatArray,
+    stats: FloatArray,
+    counts: IntArray,
+    gauges: FloatArray,
+) -> int:
+    """Return the `answer` for the first row; only the row itself is changed."""
+    return answer(rows[0], frame, table, centers, stats, counts, gauges)
 
 
 @kernel
@@ -450,16 +545,15 @@ def assign_rows(
     rows: FloatArray,
     slots: IntArray,
     frame: FloatArray,
-    nodes: IntArray,
-    threshold: FloatArray,
+    table: FloatArray,
     centers: FloatArray,
     stats: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> int:
-    """Assign every row, into `slots`; return the first refused row, or the number of rows."""
+    """Answer every row, into `slots`; return the first refused row, or the number of rows."""
     for i in range(rows.shape[0]):
-        slots[i] = assign(rows, i, frame, nodes, threshold, centers, stats, counts, gauges)
+        slots[i] = answer(rows[i], frame, table, centers, stats, counts, gauges)
         if slots[i] == REFUSED:
             return i
     return rows.shape[0]
@@ -469,9 +563,25 @@ def assign_rows(
 def distance_table(
     points: FloatArray, centers: FloatArray, weights: FloatArray, p: float
 ) -> FloatArray:
-    """Return the distances of points (n, d) to centers (k, d), shape (n, k)."""
-    table = np.empty((points.shape[0], centers.shape[0]))
-    for i in range(points.shape[0]):
-        for c in range(centers.shape[0]):
-            table[i, c] = distance(points[i], centers[c], weights, p)
+    """Return the distances of points (n, d) to centers (k, d), shape (n, k).
+
+    Equal to `distance` to the bit: for p = 2 the sums of all centers grow side by side, each in its
+    own order.
+    """
+    n, k, d = points.shape[0], centers.shape[0], weights.shape[0]
+    table = np.zeros((n, k))
+    if p != 2.0 or k < 4:
+        for i in range(n):
+            for c in range(k):
+                table[i, c] = distance(points[i], centers[c], weights, p)
+        return table
+    across = centers.T.copy()
+    for i in range(n):
+        for j in range(d):
+            value, weight = points[i, j], weights[j]
+            for c in range(k):
+                z = min(abs(value - across[j, c]) * weight, CLIP)
+                table[i, c] += z * z
+        for c in range(k):
+            table[i, c] = np.sqrt(table[i, c])
     return table

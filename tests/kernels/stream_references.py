@@ -22,11 +22,11 @@ def uniform(seed, tick):
     return ((z >> 11) + 0.5) / 2.0**53
 
 
-def leaf(row, nodes, threshold):
+def leaf(row, table):
     at = 0
     while at >= 0:
-        feature, left, right = (int(v) for v in nodes[at])
-        at = left if row[feature] <= threshold[at] else right
+        feature, threshold, left, right = table[at].tolist()
+        at = int(left if row[int(feature)] <= threshold else right)
     return -at - 1
 
 
@@ -35,7 +35,7 @@ def answer(row, centers, fences, weights, p, tree, by_tree, fenced):
     distances = np.array([distance(row, c, weights, p) for c in centers])
     holds = distances <= fences
     if by_tree:
-        return leaf(row, *tree) if not fenced or holds.any() else -1
+        return leaf(row, tree) if not fenced or holds.any() else -1
     if holds.any():
         return int(np.where(holds, distances, np.inf).argmin())
     return -1 if fenced else int(distances.argmin())

@@ -32,6 +32,41 @@ def test_distances_equal_the_plain_ones(ab, p):
     assert stream.distance(a, a, weights, p) == 0.0
 
 
+@given(vectors(), st.floats(0.0, 30.0))
+def test_a_bounded_distance_is_the_distance_or_beyond_the_limit(ab, limit):
+    a, b, weights = ab
+    true = stream.distance(a, b, weights, 2.0)
+    for bound in (limit, true, np.nextafter(true, 0.0)):
+        found = stream.euclid(a, b, weights, bound)
+        assert found == true if true <= bound else found > bound
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_nearest_center_does_not_depend_on_where_the_search_begins(seed):
+    rng = np.random.default_rng(seed)
+    d, k, p = int(rng.integers(1, 5)), int(rng.integers(1, 9)), float(rng.choice([1.0, 2.0, 3.0]))
+    centers = rng.integers(-2, 3, (k, d)) / 2.0  # with ties
+    stats = np.zeros((k, stream.N_STATS))
+    stats[:, stream.FENCE] = rng.integers(0, 4, k) / 2.0
+    row, weights = rng.integers(-3, 4, d) / 2.0, np.ones(d)
+    far = np.array([stream.distance(row, c, weights, p) for c in centers])
+    inside = np.where(far <= stats[:, stream.FENCE], far, np.inf)
+    for first in range(k):
+        found = stream.nearest(row, weights, centers, stats, k, p, first)
+        slot = int(inside.argmin()) if np.isfinite(inside).any() else -1
+        assert found == (int(far.argmin()), far.min(), slot, inside.min())
+
+
+@given(vectors(6), P)
+def test_a_table_of_distances_equals_them_to_the_bit(points, p):
+    *many, weights = points
+    points = np.array(many)
+    for centers in (points, points[:2]):
+        table = stream.distance_table(points, centers, weights, p)
+        expected = [[stream.distance(a, b, weights, p) for b in centers] for a in points]
+        assert table.tolist() == expected
+
+
 def test_a_single_wild_feature_counts_ten_at_most():
     zero, far = np.zeros(3), np.array([1e100, 1.0, 0.0])
     assert stream.distance(zero, far, np.ones(3), 2.0) == pytest.approx(np.sqrt(101))
@@ -87,7 +122,7 @@ def tree_of(rng, d, k, leaves):
             node += 1
         else:
             nodes[at] = ~int(rng.integers(k))
-    return nodes, rng.normal(size=m)
+    return np.column_stack([nodes[:, 0], rng.normal(size=m), nodes[:, 1:]])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -119,8 +154,8 @@ def test_assignments_equal_the_plain_ones(seed):
                 for row in rows[:, :d]
             ]
             found = np.zeros(40, dtype=np.int64)
-            view = (frame, *tree, centers, stats, counts, gauges)
-            singles = [stream.assign(rows[i : i + 1].copy(), 0, *view) for i in range(40)]
+            view = (frame, tree, centers, stats, counts, gauges)
+            singles = [stream.assign(rows[i : i + 1].copy(), *view) for i in range(40)]
             assert stream.assign_rows(rows, found, *view) == 40
             assert found.tolist() == expected == singles
 
@@ -140,8 +175,7 @@ def blank(d, k=0, **settings):
         np.zeros((20, d + 3)),
         np.zeros(21, dtype=np.int64),
         np.zeros((5, d)),
-        np.array([[0, -1, -1]]),
-        np.zeros(1),
+        np.array([[0.0, 0.0, -1.0, -1.0]]),
         counts,
         gauges,
     )
@@ -154,15 +188,15 @@ def test_a_bad_value_or_weight_stops_before_anything_changes(bad, at):
     before = [a.copy() for a in arrays_]
     rows = np.array([[0.0, 0.0, np.nan, 1.0]])
     rows[0, at] = bad
-    assert stream.observe(rows, 0, *arrays_) == (0, stream.BAD_VALUE)
+    assert stream.observe(rows, *arrays_) == (0, stream.BAD_VALUE)
     assert all(np.array_equal(a, b) for a, b in zip(arrays_, before, strict=True))
 
 
 def test_a_late_row_stops_before_anything_changes():
     arrays_ = blank(1)
-    assert stream.observe(np.array([[0.0, 5.0, 1.0]]), 0, *arrays_) == (1, stream.DONE)
+    assert stream.observe(np.array([[0.0, 5.0, 1.0]]), *arrays_) == (1, stream.DONE)
     before = [a.copy() for a in arrays_]
-    assert stream.observe(np.array([[0.0, 4.0, 1.0]]), 0, *arrays_) == (0, stream.BAD_TIME)
+    assert stream.observe(np.array([[0.0, 4.0, 1.0]]), *arrays_) == (0, stream.BAD_TIME)
     assert all(np.array_equal(a, b) for a, b in zip(arrays_, before, strict=True))
 
 
@@ -176,11 +210,11 @@ def test_blocks_and_single_rows_leave_the_same_bits():
         arrays_[3][0, [stream.FENCE, stream.SCALE, stream.GAP, stream.RATE]] = 2.5, 1.5, 1.0, 17.0
         arrays_[-2][stream.N_CENTERS] = 1
     for row in rows:
-        stream.observe(row[None].copy(), 0, *one)
+        stream.observe(row[None].copy(), *one)
     at, block = 0, rows.copy()
     while at < len(block):
-        at, why = stream.observe(block, at, *many)
-        at += why == stream.ALERT
+        done, why = stream.observe(block[at:], *many)
+        at += done + (why == stream.ALERT)
     assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
 
 
@@ -193,7 +227,7 @@ def test_a_center_converges_to_the_median_of_its_events(p):
     arrays_[3][0, [stream.FENCE, stream.SCALE, stream.GAP, stream.RATE]] = 9.0, 1.0, 1.0, 17.0
     arrays_[-2][stream.N_CENTERS] = 1
     for row in rng.normal(size=(4000, 2)):
-        stream.observe(np.array([[*row, np.nan, 1.0]]), 0, *arrays_)
+        stream.observe(np.array([[*row, np.nan, 1.0]]), *arrays_)
     assert np.abs(arrays_[1][0]).max() < 0.2
     assert arrays_[3][0, stream.SIZE] == 4000
 
@@ -207,7 +241,7 @@ def test_a_dense_group_of_outliers_is_born_and_uniform_noise_is_not():
         arrays_[-1][stream.REACH] = 1.0
         alerts = []
         for point in points:
-            stream.observe(np.array([[*point, np.nan, 1.0]]), 0, *arrays_)
+            stream.observe(np.array([[*point, np.nan, 1.0]]), *arrays_)
             alerts.append(bool(arrays_[-2][stream.ALERTS] & stream.BORN))
         assert any(alerts) is expected
 
@@ -226,11 +260,10 @@ def test_fidelity_and_price_are_of_before_the_row_is_learned():
     arrays_[1][:2, 0] = 0.0, 4.0
     arrays_[3][:2, stream.FENCE] = 3.0
     arrays_[3][:2, stream.GAP] = 1.0
-    arrays_[8] = np.array([[0, ~0, ~1]])
-    arrays_[9] = np.array([3.0])  # the border of the centers lies at 2
+    arrays_[8] = np.array([[0, 3.0, ~0, ~1]])  # the border of the centers lies at 2
     arrays_[-2][stream.N_CENTERS] = 2
     for x, fidelity in ((0.5, 1.0), (2.5, 0.5), (3.5, 2 / 3), (20.0, 2 / 3)):
-        stream.observe(np.array([[x, np.nan, 1.0]]), 0, *arrays_)
+        stream.observe(np.array([[x, np.nan, 1.0]]), *arrays_)
         assert arrays_[-1][stream.FIDELITY] == pytest.approx(fidelity)
     assert arrays_[-1][stream.INSIDE_COST] == pytest.approx((0.5 + 1.5 + 0.5) / 3)
     assert arrays_[-1][stream.RULE_COST] == pytest.approx((0.5 + 2.5 + 0.5) / 3)

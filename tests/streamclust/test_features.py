@@ -29,11 +29,14 @@ def test_a_row_holds_values_by_name_then_time_and_weight():
 def test_a_bare_array_keeps_the_first_seen_order():
     s = space(known={"b": 1, "a": 1})
     assert s.columns == ("b", "a")
-    assert s.arranged(None, np.array([[1.0, 2.0]])).tolist() == [[2.0, 1.0]]
-    assert s.arranged(["a", "b"], np.array([[1.0, 2.0]])).tolist() == [[1.0, 2.0]]
-    assert s.arranged(["a", "c"], np.array([[1.0, 2.0]])) is None
+    table = np.array([[1.0, 2.0]])
+    for names, expected in ((None, [2.0, 1.0]), (["a", "b"], [1.0, 2.0]), (["b", "a"], [2.0, 1.0])):
+        order = s.order(names, 2)
+        assert order is not None
+        assert s.block(table, order, 7.0, 1.0).tolist() == [[*expected, 7.0, 1.0]]
+    assert s.order(["a", "c"], 2) is s.order(["a", "a"], 2) is s.order(["a"], 1) is None
     with pytest.raises(InvalidPoint, match="3 columns; 2 features are known"):
-        s.arranged(None, np.zeros((1, 3)))
+        s.order(None, 3)
 
 
 @pytest.mark.parametrize("value", [3, True, np.float32(3.5), np.int8(3), Decimal("3.5"), -0.0])

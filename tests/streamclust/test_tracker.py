@@ -14,7 +14,7 @@ from streamclust.windows import Reservoir, SlidingWindow
 FRAME = np.array([np.zeros(2), np.ones(2)])
 RECENT = SlidingWindow(10)
 RECENT.widen(2, 0)
-TABLE = (np.array([[0, -1, -1]]), np.zeros(1))
+TABLE = np.array([[0.0, 0.0, -1.0, -1.0]])
 
 
 def tracker(**changes):
@@ -53,7 +53,7 @@ def feed(made, window, points):
     found = []
     for point in points:
         row = np.array([[*point, np.nan, 1.0]])
-        if made.observe(row, 0, FRAME, window, RECENT, TABLE)[1] == stream.ALERT:
+        if stream.observe(row, *made.view(FRAME, window, RECENT, TABLE))[1] == stream.ALERT:
             found += made.react(FRAME[1])
         made._check()
     return found
@@ -117,7 +117,7 @@ def test_time_that_passes_brings_deaths():
     made, window = tracker(by_events=False)
     feed_times = np.arange(100.0)
     for t in feed_times:
-        made.observe(np.array([[0.0, 0.0, t, 1.0]]), 0, FRAME, window, RECENT, TABLE)
+        stream.observe(np.array([[0.0, 0.0, t, 1.0]]), *made.view(FRAME, window, RECENT, TABLE))
     adopt(made, [[0, 0], [20, 0]])
     assert not made.pass_time(150.0)
     events = made.pass_time(10_000.0)
