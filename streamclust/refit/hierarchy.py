@@ -30,10 +30,12 @@ PRICES = (0.0, 1.0, 4.0)
 """Extra prices of a cluster, in units of one diagonal shape's parameters."""
 MEASURED = 5
 """How many cuts, the shortest under the Gaussian law, are told under Student's law too."""
-REFINED = 3
+REFINED = 2
 """How many of the most promising cuts are refined."""
 FINE = 12
-"""Clusters of the fine cuts that are joined upwards whatever their own length."""
+"""Clusters, at least, of the fine cuts that are joined upwards whatever their own length."""
+FINEST = 48
+"""A fine cut that jumps beyond so many clusters has no levels worth joining through."""
 CROWD = 200
 """A cut with more clusters competes as it is: polishing costs the square of their number."""
 NEAR = 4
@@ -94,7 +96,7 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
     fewer = [choice for choice in measured if choice.n_clusters <= CROWD]
     starts = fewer[:REFINED]
-    starts += [code.best(labels) for labels in fine if labels.max() < CROWD]
+    starts += [code.best(labels) for labels in fine if labels.max() < FINEST]
     known: dict[tuple[bytes, bool], Choice] = {}
     tried = [one, *measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
