@@ -29,7 +29,7 @@ CODE_DIMENSIONS = 15
 RANK = 1e-12
 """A principal variance below this share of the largest one is rounding."""
 TAIL = 0.05
-"""Share of the weight at each end of a feature that does not count in the choice of coordinates."""
+"""Share of the rows at each end of a feature that is cut in the choice of coordinates."""
 FLOOR = 0.01
 """Added to every variance, as a share of the window's mean variance."""
 LEAST = 3.0
@@ -160,11 +160,13 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
 
     All features when there are at most 8; otherwise the principal coordinates of above-average
     variance, at least 2 and at most 15 and an eighth of the total weight. That variance is measured
-    with every feature cut to its inner range, so that a few wild values choose no coordinate.
+    with every feature cut to its inner range, so that a few wild values choose no coordinate. The
+    range is that of the rows: heaps of equal points must not make a feature constant.
 
     Parameters
     ----------
     X : float array of shape (n, d)
+        Pairwise distinct.
     weights : float array of shape (n,)
     """
     n, d = X.shape
@@ -172,7 +174,7 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     centred = X - weights @ X / total
     if d <= PLAIN_DIMENSIONS:
         return np.ascontiguousarray(centred)
-    low, high = _inner_range(X, weights)
+    low, high = np.quantile(X, (TAIL, 1.0 - TAIL), axis=0)
     tame = np.clip(X, low, high)
     tame -= weights @ tame / total
     scaled = (tame if (low < high).any() else centred) * np.sqrt(weights)[:, None]
@@ -186,19 +188,6 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     most = max(2, min(CODE_DIMENSIONS, int(total / 8)))
     kept = min(rank, most, max(2, wanted))
     return np.ascontiguousarray(centred @ basis[:, ::-1][:, :kept])
-
-
-def _inner_range(X: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The lowest and the highest value of each feature with a `TAIL` of the weight at or beyond."""
-    order = np.argsort(X, axis=0, kind="stable")
-    ordered = np.take_along_axis(X, order, axis=0)
-    below = np.cumsum(weights[order], axis=0)
-    total = below[-1:]
-    low = (below < TAIL * total).sum(axis=0)
-    above = total - below + weights[order]
-    high = len(X) - 1 - (above < TAIL * total).sum(axis=0)
-    columns = np.arange(X.shape[1])
-    return ordered[low, columns], ordered[high, columns]
 
 
 def compact(labels: IntArray, weights: FloatArray, least: float = LEAST) -> IntArray:

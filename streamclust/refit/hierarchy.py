@@ -77,7 +77,8 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
         The finest useful cut of the first and of the last one is joined upwards as well.
     code : Code
     former : int array of shape (n,), optional
-        One more candidate.
+        One more candidate. Where it polishes into something shorter than what the best cut refines
+        into, the search ends there: a window that changed a little costs little.
 
     Returns
     -------
@@ -86,21 +87,27 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     """
     whole = np.zeros(len(code.points), np.int64)
     one = code.refine(code.best(whole))
+    noise = code.total * code.log_volume
     cutters = [_Cutter(merges, code) for merges in hierarchies]
-    candidates = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
+    cuts = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
+    unlike = sorted(_different(cuts), key=lambda labels: code.measure(labels, False)[0])
+    known: dict[tuple[bytes, bool], Choice] = {}
     if former is not None:
-        candidates.append(former)
-    unlike = sorted(_different(candidates), key=lambda labels: code.measure(labels, False)[0])
+        held = polish(code.best(former), code, known)
+        rivals = [one, *(code.refine(code.best(labels)) for labels in unlike[:1])]
+        shortest = min(noise, *(rival.length for rival in rivals))
+        if held.n_clusters > 1 and held.length <= shortest:
+            return held
+        tried = [held, *rivals]
+    else:
+        tried = [one]
     measured = [code.best(labels) for labels in unlike[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
-    fewer = [choice for choice in measured if choice.n_clusters <= CROWD]
-    starts = fewer[:REFINED]
+    starts = [choice for choice in measured if choice.n_clusters <= CROWD][:REFINED]
     starts += [code.best(labels) for labels in fine if labels.max() < FINEST]
-    known: dict[tuple[bytes, bool], Choice] = {}
-    tried = [one, *measured, *(polish(start, code, known) for start in starts)]
+    tried += [*measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
-    noise = code.total * code.log_volume
     if best.n_clusters > 1 and best.length < noise:
         return best
     return one if one.n_clusters == 1 and one.length < noise else code.best(whole)

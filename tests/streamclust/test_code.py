@@ -82,13 +82,5 @@ def test_a_few_wild_values_choose_no_coordinate():
     assert Z.shape[1] == 3
 
 
-def test_a_weight_repeats_a_row_in_the_code_space():
-    rng = np.random.default_rng(1)
-    X, times = rng.normal(size=(60, 12)), rng.integers(1, 4, 60)
-    weighted = code_space(X, times.astype(float))
-    repeated = code_space(np.repeat(X, times, axis=0), np.ones(times.sum()))
-    assert np.allclose(np.abs(np.repeat(weighted, times, axis=0)), np.abs(repeated))
-
-
 def test_mostly_constant_features_keep_their_own_coordinates():
     assert code_space(np.eye(40), np.ones(40)).any()
