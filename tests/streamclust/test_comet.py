@@ -203,7 +203,7 @@ def test_the_first_partial_fit_is_a_fit():
 
 
 def test_a_cluster_born_since_the_last_window_is_found():
-    X, truth = blobs(800, 5, 4, 14)
+    X, truth = blobs(800, 5, 4, 15)
     old = truth != 4
     model = COMET().partial_fit(X[old]).partial_fit(X)
     assert model.n_clusters_ == 5
