@@ -288,14 +288,10 @@ def _moments(
 
 
 @kernel
-def _square(
-    points: FloatArray, at: int, mean: FloatArray, whitener: FloatArray, limit: float
-) -> float:
-    """The squared Mahalanobis distance of one of the points, or what has passed the limit."""
+def _square(points: FloatArray, at: int, mean: FloatArray, whitener: FloatArray) -> float:
+    """The squared Mahalanobis distance of one of the points."""
     total = 0.0
     for i in range(mean.shape[0]):
-        if total >= limit:
-            break
         part = 0.0
         for j in range(i + 1):
             part += whitener[i, j] * (points[at, j] - mean[j])
@@ -368,7 +364,7 @@ def fit_clusters(
             for _ in range(STEPS):
                 _whitener(scatter, weight, floor, FULL, trial)
                 for i in own:
-                    square = _square(points, i, means[c], trial, np.inf)
+                    square = _square(points, i, means[c], trial)
                     pull[i] = (DEGREES + d) / (DEGREES + square)
                 _moments(points, weights, own, pull, means[c], scatter)
             shape = FULL
@@ -376,7 +372,7 @@ def fit_clusters(
             for option in range(3):
                 code = weight * (0.5 * _whitener(scatter, weight, floor, option, trial) - constant)
                 for i in own:
-                    square = _square(points, i, means[c], trial, np.inf)
+                    square = _square(points, i, means[c], trial)
                     code += weights[i] * 0.5 * (DEGREES + d) * math.log1p(square / DEGREES)
                 code += 0.5 * _parameters(d, option) * log_total
                 if code < codes[c]:
@@ -412,33 +408,27 @@ def nearest_law(
     student : bool
         Which law.
     labels : int array of shape (n,)
-        A guess, 0 .. K - 1 or -1, that saves time where it is right; receives the answer.
+        Receives 0 .. K - 1, or -1.
     """
-    n_clusters = means.shape[0]
     half = 0.5 * (DEGREES + points.shape[1])
     top = noise
-    for c in range(n_clusters):
+    for c in range(means.shape[0]):
         top = max(top, offsets[c])
-    height = np.empty(n_clusters)  # the peak of each law: its log, or its power 1 / half
-    for c in range(n_clusters):
-        height[c] = math.exp((offsets[c] - top) / half) if student else offsets[c]
-    ground = math.exp((noise - top) / half) if student else noise
-    best = np.full(points.shape[0], ground)
-    guess = labels.copy()
-    labels[:] = -1
-    for turn in range(2 * n_clusters):
-        c = turn % n_clusters
-        mean = means[c]
-        whitener = whiteners[c]
-        for i in range(points.shape[0]):
-            if (guess[i] == c) != (turn < n_clusters) or height[c] <= best[i]:
-                continue
-            limit = 2.0 * (height[c] - best[i])
+    height = offsets.copy()
+    ground = noise
+    if student:  # densities to the power 1 / half, in units of the highest: no logarithm per pair
+        ground = math.exp((noise - top) / half)
+        for c in range(means.shape[0]):
+            height[c] = math.exp((offsets[c] - top) / half)
+    for i in range(points.shape[0]):
+        best = ground
+        labels[i] = -1
+        for c in range(means.shape[0]):
+            square = _square(points, i, means[c], whiteners[c])
             if student:
-                limit = DEGREES * (height[c] / best[i] - 1.0) if best[i] > 0.0 else np.inf
-            square = _square(points, i, mean, whitener, limit)
-            if square < limit:
-                best[i] = height[c] - 0.5 * square
-                if student:
-                    best[i] = height[c] / (1.0 + square / DEGREES)
+                value = height[c] / (1.0 + square / DEGREES)
+            else:
+                value = height[c] - 0.5 * square
+            if value > best:
+                best = value
                 labels[i] = c

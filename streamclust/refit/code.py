@@ -147,7 +147,7 @@ class Code:
             length, (_, means, whiteners, offsets) = self.measure(labels, student)
             if length < best.length:
                 best = Choice(labels, length, student)
-            moved = labels.copy()
+            moved = np.empty_like(labels)
             noise = self.noise_density(float(self.weights[labels < 0].sum()))
             nearest_law(self.points, means, whiteners, offsets, noise, student, moved)
             labels = compact(moved, self.weights)
