@@ -410,16 +410,25 @@ def nearest_law(
     labels : int array of shape (n,)
         Receives 0 .. K - 1, or -1.
     """
-    d = points.shape[1]
+    half = 0.5 * (DEGREES + points.shape[1])
+    top = noise
+    for c in range(means.shape[0]):
+        top = max(top, offsets[c])
+    height = offsets.copy()
+    ground = noise
+    if student:  # densities to the power 1 / half, in units of the highest: no logarithm per pair
+        ground = math.exp((noise - top) / half)
+        for c in range(means.shape[0]):
+            height[c] = math.exp((offsets[c] - top) / half)
     for i in range(points.shape[0]):
-        best = noise
+        best = ground
         labels[i] = -1
         for c in range(means.shape[0]):
             square = _square(points, i, means[c], whiteners[c])
             if student:
-                value = offsets[c] - 0.5 * (DEGREES + d) * math.log1p(square / DEGREES)
+                value = height[c] / (1.0 + square / DEGREES)
             else:
-                value = offsets[c] - 0.5 * square
+                value = height[c] - 0.5 * square
             if value > best:
                 best = value
                 labels[i] = c

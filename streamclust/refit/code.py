@@ -28,6 +28,8 @@ CODE_DIMENSIONS = 15
 """Most coordinates of the code space: a full covariance is one number per pair of them."""
 RANK = 1e-12
 """A principal variance below this share of the largest one is rounding."""
+TAIL = 0.05
+"""Share of the rows at each end of a feature that is cut in the choice of coordinates."""
 FLOOR = 0.01
 """Added to every variance, as a share of the window's mean variance."""
 LEAST = 3.0
@@ -157,11 +159,14 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     """The coordinates in which clusterings are measured.
 
     All features when there are at most 8; otherwise the principal coordinates of above-average
-    variance, at least 2 and at most 15 and an eighth of the total weight.
+    variance, at least 2 and at most 15 and an eighth of the total weight. That variance is measured
+    with every feature cut to its inner range, so that a few wild values choose no coordinate. The
+    range is that of the rows: heaps of equal points must not make a feature constant.
 
     Parameters
     ----------
     X : float array of shape (n, d)
+        Pairwise distinct.
     weights : float array of shape (n,)
     """
     n, d = X.shape
@@ -169,7 +174,10 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     centred = X - weights @ X / total
     if d <= PLAIN_DIMENSIONS:
         return np.ascontiguousarray(centred)
-    scaled = centred * np.sqrt(weights)[:, None]
+    low, high = np.quantile(X, (TAIL, 1.0 - TAIL), axis=0)
+    tame = np.clip(X, low, high)
+    tame -= weights @ tame / total
+    scaled = (tame if (low < high).any() else centred) * np.sqrt(weights)[:, None]
     if d <= n:
         values, basis = np.linalg.eigh(scaled.T @ scaled)
     else:

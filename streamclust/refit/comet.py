@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamclust.errors import InvalidParameter, InvalidPoint
 from streamclust.kernels.comet import solve_fusion
-from streamclust.refit.code import Code, code_space
+from streamclust.refit.code import Code, code_space, compact
 from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
 from streamclust.refit.hierarchy import choose, choose_exactly, link_single, link_ward
 from streamclust.refit.valley import join_without_valley
@@ -39,7 +39,7 @@ TOLERANCE = 1e-2
 """Relative residual of a linear system; the next one starts from its solution."""
 MAX_STEPS = 60
 """Conjugate gradient steps per system."""
-INNER = 2
+INNER = 1
 """Systems per level of the truncation."""
 RESIST = 1e-3
 """Data weight that no point falls below, so that the systems stay positive definite."""
@@ -55,8 +55,12 @@ class COMET:
         code length choose.
     fusion_strength : float, default 10.0
         Weight of the fusion term over that of the data term (gamma in the paper).
+    batch_size : int, default 1
+        Rows per bin of the median of means that tells how far a representative typically stands
+        from its point; what stands much farther loses weight. Bins are drawn anew for every linear
+        system. 1 is the median over rows, and draws nothing.
     seed : int, default 0
-        Kept for solvers that draw; this one draws nothing.
+        Draws the bins.
 
     Attributes
     ----------
@@ -74,10 +78,16 @@ class COMET:
     """
 
     def __init__(
-        self, *, n_clusters: int | None = None, fusion_strength: float = 10.0, seed: int = 0
+        self,
+        *,
+        n_clusters: int | None = None,
+        fusion_strength: float = 10.0,
+        batch_size: int = 1,
+        seed: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.fusion_strength = fusion_strength
+        self.batch_size = batch_size
         self.seed = seed
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -117,6 +127,34 @@ class COMET:
         ------
         InvalidParameter, InvalidPoint
         """
+        return self._fit(X, sample_weight, incumbent, {})
+
+    def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Cluster a window that shares rows with the last one; the first call is a `fit`.
+
+        The clusters of the shared rows start the search, and end it where nothing shorter is in
+        sight. The graph and the representatives are made anew: the search is what costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The whole window as it is now, in the units of the last one.
+        sample_weight : array-like of shape (n,), optional
+
+        Raises
+        ------
+        InvalidParameter, InvalidPoint
+        """
+        return self._fit(X, sample_weight, None, getattr(self, "_told", {}))
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None,
+        incumbent: ArrayLike | None,
+        told: dict[bytes, int],
+    ) -> Self:
+        """Cluster a window, given the clusters of earlier rows by their bytes."""
         self._check_parameters()
         points, weights = _checked(X, sample_weight)
         heavy = weights > 0.0
@@ -127,7 +165,9 @@ class COMET:
         start = None
         if former is not None and former[heavy].max() >= 0:
             start = _former(former[heavy], window.member)
-        chosen, length, kept = self._cluster(window.points, window.weights, start)
+        carried = np.array([told.get(row.tobytes(), -1) for row in window.points], np.int64)
+        chosen, length, kept = self._cluster(window.points, window.weights, start, carried)
+        self._told = {row.tobytes(): int(c) for row, c in zip(window.points, chosen, strict=True)}
         labels = np.empty(len(points), np.int64)
         labels[heavy] = chosen[window.member]
         for i in np.flatnonzero(~heavy):
@@ -152,7 +192,7 @@ class COMET:
         return self.fit(X, sample_weight, incumbent=incumbent).labels_
 
     def _cluster(
-        self, points: FloatArray, weights: FloatArray, former: IntArray | None
+        self, points: FloatArray, weights: FloatArray, former: IntArray | None, carried: IntArray
     ) -> tuple[IntArray, float, bool]:
         """The labels of distinct points, their description, whether they are the former ones."""
         n = len(points)
@@ -161,7 +201,7 @@ class COMET:
         Z = code_space(points, weights)
         code = Code(Z, weights)
         graph = neighbour_graph(points, neighbour_count(n))
-        U = embed(Z, weights, graph, self.fusion_strength)
+        U = embed(Z, weights, graph, self.fusion_strength, self.batch_size, self.seed)
         hierarchies = [
             link_single(graph, U),
             link_ward(graph, U, weights),
@@ -170,7 +210,9 @@ class COMET:
         if self.n_clusters is not None:
             exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
             return exact.labels, exact.length, False
-        pieces = choose(hierarchies, code, former)
+        carried = compact(carried, weights)
+        start = former if former is not None else carried if carried.max() >= 0 else None
+        pieces = choose(hierarchies, code, start)
         labels = join_without_valley(pieces, code, graph)
         if former is not None:
             held = code.best(former).length - code.best(labels).length
@@ -187,9 +229,19 @@ class COMET:
             raise InvalidParameter(
                 f"fusion_strength is {self.fusion_strength!r}; accepted: positive and finite"
             )
+        b = self.batch_size
+        if isinstance(b, bool) or int(b) != b or b < 1:
+            raise InvalidParameter(f"batch_size is {b!r}; accepted: an integer >= 1")
 
 
-def embed(Z: FloatArray, weights: FloatArray, graph: Graph, strength: float) -> FloatArray:
+def embed(
+    Z: FloatArray,
+    weights: FloatArray,
+    graph: Graph,
+    strength: float,
+    batch_size: int = 1,
+    seed: int = 0,
+) -> FloatArray:
     """The representatives: points of one cluster drawn together, others left where they are.
 
     Parameters
@@ -201,6 +253,10 @@ def embed(Z: FloatArray, weights: FloatArray, graph: Graph, strength: float) -> 
     graph : Graph
     strength : float
         Weight of all fusion terms over that of all data terms.
+    batch_size : int
+        Rows per bin of the median of means.
+    seed : int
+        Draws the bins.
 
     Returns
     -------
@@ -222,6 +278,7 @@ def embed(Z: FloatArray, weights: FloatArray, graph: Graph, strength: float) -> 
     truncation = 3.0 * top
     last = 0.25 * max(float(np.median(square)), 1e-12 * top)
     trust = np.ones(graph.n)
+    rng = np.random.default_rng(abs(seed))
     while True:
         for _ in range(INNER):
             square = _squares(U[first] - U[second])
@@ -230,12 +287,23 @@ def embed(Z: FloatArray, weights: FloatArray, graph: Graph, strength: float) -> 
             pulls *= strength * held.sum() / (2.0 * pulls.sum())
             solve_fusion(start, neighbours, pulls[place], held, Z, U, TOLERANCE, MAX_STEPS)
             moved = _squares(Z - U)
-            scale = 4.0 * float(np.median(moved))
+            scale = 4.0 * _median_of_means(moved, weights, batch_size, rng)
             if scale > 0.0:
                 trust = (scale / (scale + moved)) ** 2 + RESIST
         if truncation <= last:
             return U
         truncation = max(0.5 * truncation, last)
+
+
+def _median_of_means(
+    values: FloatArray, weights: FloatArray, batch_size: int, rng: np.random.Generator
+) -> float:
+    """The median over bins of the bins' means; of the values themselves, where a bin is a row."""
+    if batch_size == 1:
+        return float(np.median(values))
+    count = max(1, len(values) // batch_size)
+    bins = rng.permutation(len(values)) % count
+    return float(np.median(np.bincount(bins, weights * values) / np.bincount(bins, weights)))
 
 
 def _squares(steps: FloatArray) -> FloatArray:

@@ -30,10 +30,12 @@ PRICES = (0.0, 1.0, 4.0)
 """Extra prices of a cluster, in units of one diagonal shape's parameters."""
 MEASURED = 5
 """How many cuts, the shortest under the Gaussian law, are told under Student's law too."""
-REFINED = 3
+REFINED = 2
 """How many of the most promising cuts are refined."""
 FINE = 12
-"""Clusters of the fine cuts that are joined upwards whatever their own length."""
+"""Clusters, at least, of the fine cuts that are joined upwards whatever their own length."""
+FINEST = 48
+"""A fine cut that jumps beyond so many clusters has no levels worth joining through."""
 CROWD = 200
 """A cut with more clusters competes as it is: polishing costs the square of their number."""
 NEAR = 4
@@ -75,7 +77,8 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
         The finest useful cut of the first and of the last one is joined upwards as well.
     code : Code
     former : int array of shape (n,), optional
-        One more candidate.
+        One more candidate. Where it polishes into something shorter than what the best cut refines
+        into, the search ends there: a window that changed a little costs little.
 
     Returns
     -------
@@ -84,21 +87,27 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     """
     whole = np.zeros(len(code.points), np.int64)
     one = code.refine(code.best(whole))
+    noise = code.total * code.log_volume
     cutters = [_Cutter(merges, code) for merges in hierarchies]
-    candidates = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
+    cuts = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
+    unlike = sorted(_different(cuts), key=lambda labels: code.measure(labels, False)[0])
+    known: dict[tuple[bytes, bool], Choice] = {}
     if former is not None:
-        candidates.append(former)
-    unlike = sorted(_different(candidates), key=lambda labels: code.measure(labels, False)[0])
+        held = polish(code.best(former), code, known)
+        rivals = [one, *(code.refine(code.best(labels)) for labels in unlike[:1])]
+        shortest = min(noise, *(rival.length for rival in rivals))
+        if held.n_clusters > 1 and held.length <= shortest:
+            return held
+        tried = [held, *rivals]
+    else:
+        tried = [one]
     measured = [code.best(labels) for labels in unlike[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
-    fewer = [choice for choice in measured if choice.n_clusters <= CROWD]
-    starts = fewer[:REFINED]
-    starts += [code.best(labels) for labels in fine if labels.max() < CROWD]
-    known: dict[tuple[bytes, bool], Choice] = {}
-    tried = [one, *measured, *(polish(start, code, known) for start in starts)]
+    starts = [choice for choice in measured if choice.n_clusters <= CROWD][:REFINED]
+    starts += [code.best(labels) for labels in fine if labels.max() < FINEST]
+    tried += [*measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
-    noise = code.total * code.log_volume
     if best.n_clusters > 1 and best.length < noise:
         return best
     return one if one.n_clusters == 1 and one.length < noise else code.best(whole)

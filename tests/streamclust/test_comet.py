@@ -184,6 +184,40 @@ def test_an_empty_incumbent_is_none():
     assert np.array_equal(model.labels_, free.labels_)
 
 
+def test_a_window_that_changed_a_little_is_clustered_as_if_anew():
+    X, _ = blobs(900, 6, 5, 11, 0.05)
+    model = COMET().fit(X[:700])
+    warm = model.partial_fit(X[200:]).labels_
+    assert adjusted_rand_score(warm, COMET().fit(X[200:]).labels_) > 0.98
+
+
+def test_a_window_that_changed_altogether_is_clustered_anew():
+    X, _ = blobs(400, 4, 3, 12)
+    model = COMET().fit(X)
+    assert np.array_equal(model.partial_fit(5.0 - X).labels_, COMET().fit(5.0 - X).labels_)
+
+
+def test_the_first_partial_fit_is_a_fit():
+    X, _ = blobs(200, 3, 4, 13)
+    assert np.array_equal(COMET().partial_fit(X).labels_, COMET().fit(X).labels_)
+
+
+def test_a_cluster_born_since_the_last_window_is_found():
+    X, truth = blobs(800, 5, 4, 15)
+    old = truth != 4
+    model = COMET().partial_fit(X[old]).partial_fit(X)
+    assert model.n_clusters_ == 5
+    assert agreement(model.labels_, truth) > 0.98
+
+
+@pytest.mark.parametrize("size", [5, 40, 5000])
+def test_bins_of_rows_find_the_blobs(size):
+    X, truth = blobs(400, 5, 4, 15, 0.1)
+    labels = COMET(batch_size=size).fit(X).labels_
+    assert agreement(labels, truth) > 0.97
+    assert np.array_equal(COMET(batch_size=size).fit(X[::-1]).labels_[::-1], labels)
+
+
 def test_parameters_are_kept_verbatim():
     model = COMET(n_clusters=3, seed=5)
     assert clone(model).get_params() == model.get_params()
@@ -193,7 +227,9 @@ def test_parameters_are_kept_verbatim():
         model.set_params(clusters=2)
 
 
-@pytest.mark.parametrize("wrong", [{"n_clusters": 0}, {"n_clusters": 1.5}, {"fusion_strength": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"n_clusters": 0}, {"n_clusters": 1.5}, {"fusion_strength": 0}, {"batch_size": 0}]
+)
 def test_wrong_parameters(wrong):
     with pytest.raises(InvalidParameter):
         COMET(**wrong).fit(np.zeros((3, 1)))
