@@ -433,6 +433,10 @@ class Engine:
             "window_price": tree.cost_ratio(inside) if len(agree) else np.nan,
         }
 
+    def memory_usage(self) -> int:
+        """Return the bytes of all arrays: bounded by settings, features and centers."""
+        return sum(array.nbytes for array in self._view) + _bytes_in(self.router.tree.to_state())
+
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and arrays from which `from_state` restores all."""
         return {
@@ -460,6 +464,15 @@ class Engine:
         self.refits, self._medians_at = int(state["refits"]), int(state["medians_at"])
         self.answers.ratio = float(state["ratio"])
         self._refresh()
+
+
+def _bytes_in(state: object) -> int:
+    """Return the bytes of the arrays in nested dicts and sequences."""
+    if isinstance(state, np.ndarray):
+        return state.nbytes
+    if isinstance(state, Mapping):
+        return sum(_bytes_in(part) for part in state.values())
+    return sum(map(_bytes_in, state)) if isinstance(state, list | tuple) else 0
 
 
 def _cut(told: FloatArray | float, block: slice) -> FloatArray | float:

@@ -28,6 +28,7 @@ FLOORS: dict[float, str] = {
     4.5: "answers",
     5: "engine",
     6: "clusterer evaluate",
+    7: "warmup",
 }
 DOOR_FLOORS: dict[float, str] = {
     1: "ports codec encoder options snapshots",
