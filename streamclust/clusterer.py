@@ -288,6 +288,13 @@ class StreamClusterer(base.Clusterer):
         """Return live figures: events, clusters, noise share, cost, refits, fidelity, price."""
         return self._engine.metrics()
 
+    def memory_usage(self) -> int:
+        """Return the bytes of the model's arrays: window, centers, outlier store and tree.
+
+        They do not grow with the number of events.
+        """
+        return self._engine.memory_usage()
+
     def fidelity(self) -> float:
         """Return the share of recent events on which rule and nearest center agreed (prequential).
 

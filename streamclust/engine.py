@@ -33,7 +33,7 @@ from streamclust.events import (
     RefitSkipped,
     largest_moves,
 )
-from streamclust.features import FeatureSpace, Order, table_of
+from streamclust.features import LARGEST, FeatureSpace, Order, table_of
 from streamclust.identity import lineage, match
 from streamclust.kernels import stream
 from streamclust.refit.offered import build
@@ -110,19 +110,19 @@ class Engine:
 
     def learn(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> None:
         """Learn one event; `time` is nan where it has none."""
-        if not 0.0 < weight <= 1e150:
-            raise InvalidPoint(
-                f"event {self.tracker.tick + 1}: got w={weight!r}; w > 0 is accepted"
-            )
         if not (self.by_events and isnan(time)):
             self._check_time(time)
         row = self.features.read(x, time, weight)
         if row is None:
+            self._check_weight(weight)
             row = self._resolve(x, time, weight)
         _, why = stream.observe(row, *self._view)
+        if why == stream.DONE:
+            return
         if why == stream.ALERT:
             self._dispatch(self._alerts())
         elif why == stream.BAD_VALUE:
+            self._check_weight(weight)
             self.features.resolve(x, time, weight, self.tracker.tick)
 
     def learn_many(self, X: Any, times: FloatArray | float, weights: FloatArray | float) -> None:
@@ -175,6 +175,12 @@ class Engine:
         return lambda: self._subscribers.remove(entry) if entry in self._subscribers else None
 
     # ------------------------------------------------------------ the way of one event
+
+    def _check_weight(self, weight: float) -> None:
+        if not 0.0 < weight <= LARGEST:
+            raise InvalidPoint(
+                f"event {self.tracker.tick + 1}: got w={weight!r}; w > 0 is accepted"
+            )
 
     def _check_time(self, time: float) -> None:
         stamp = float(self.tracker.gauges[stream.STAMP])
@@ -436,6 +442,10 @@ class Engine:
             "window_price": tree.cost_ratio(inside) if len(agree) else np.nan,
         }
 
+    def memory_usage(self) -> int:
+        """Return the bytes of all arrays: bounded by settings, features and centers."""
+        return sum(array.nbytes for array in self._view) + _bytes_in(self.router.tree.to_state())
+
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and arrays from which `from_state` restores all."""
         return {
@@ -465,6 +475,15 @@ class Engine:
         self.refits, self._medians_at = int(state["refits"]), int(state["medians_at"])
         self.answers.ratio = float(state["ratio"])
         self._refresh()
+
+
+def _bytes_in(state: object) -> int:
+    """Return the bytes of the arrays in nested dicts and sequences."""
+    if isinstance(state, np.ndarray):
+        return state.nbytes
+    if isinstance(state, Mapping):
+        return sum(_bytes_in(part) for part in state.values())
+    return sum(map(_bytes_in, state)) if isinstance(state, list | tuple) else 0
 
 
 def _cut(told: FloatArray | float, block: slice) -> FloatArray | float:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from streamclust.events import Change, ClusterBorn, ClusterDied, ClustersMerged, ClusterSplit
 from streamclust.results import FloatArray, IntArray
@@ -73,6 +72,8 @@ def match(
     of_old = _share(overlap, mass_old[:, None])
     of_new = _share(overlap, mass_new[None, :])
     kin = np.maximum(of_old, of_new) >= SHARE
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - a third of the import time
+
     rows, columns = linear_sum_assignment(-np.where(kin, overlap, 0.0))
     survivors = {
         int(b): int(a)

@@ -255,7 +255,9 @@ class CenterTracker:
     def nearest(self, points: FloatArray, hints: IntArray, weights: FloatArray) -> IntArray:
         """Return the slot of the nearest center of every point; `hints` are guesses of it."""
         p = float(self.gauges[stream.P])
-        return stream.nearest_slots(points, hints, self.living, weights, p)
+        apart = self.distances(self.living, weights)
+        order = apart.argsort(axis=1, kind="stable")
+        return stream.nearest_slots(points, hints, self.living, apart, order, weights, p)
 
     def slot(self, center: int) -> int:
         """Return the slot of a living center."""

@@ -29,6 +29,7 @@ FLOORS: dict[float, str] = {
     4.75: "refit.offered",
     5: "engine",
     6: "clusterer evaluate",
+    7: "warmup",
 }
 DOOR_FLOORS: dict[float, str] = {
     1: "ports codec encoder options snapshots broker logs settings",

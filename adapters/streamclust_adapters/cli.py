@@ -116,6 +116,25 @@ def inspect(snapshot: Path, as_json: bool) -> None:
         report.print_clusters(model.clusters, sys.stdout)
 
 
+@main.command()
+def warmup() -> None:
+    """Compile everything now, so that no later start has to: for container images."""
+    click.echo("compiling; this takes up to a minute", err=True)
+    from streamclust.warmup import warm_up
+
+    folder = warm_up()
+    if folder is None:
+        raise click.ClickException(
+            "no folder for compiled code can be written, so every process compiles anew; "
+            "NUMBA_CACHE_DIR=DIR names one"
+        )
+    click.echo(f"compiled code is kept in {folder}", err=True)
+
+
+def _tell_compiling() -> None:
+    click.echo("compiling for the first run; `streamclust warmup` does it ahead", err=True)
+
+
 def _check_usage(options: dict[str, Any]) -> None:
     """Refuse options that contradict one another, before anything is opened."""
     if options["resume"] and options["folder"] is None:
@@ -160,6 +179,7 @@ def _fields(options: dict[str, Any]) -> Fields:
 
 
 def _run(options: dict[str, Any], given: dict[str, object], stack: ExitStack) -> None:
+    from streamclust.warmup import compiling
     from streamclust_adapters import report, stdio
     from streamclust_adapters.codec import decoder
     from streamclust_adapters.encoder import Encoder
@@ -167,6 +187,7 @@ def _run(options: dict[str, Any], given: dict[str, object], stack: ExitStack) ->
     from streamclust_adapters.snapshots import SnapshotFolder
 
     shutdown = stack.enter_context(Shutdown())
+    stack.enter_context(compiling(_tell_compiling))
     folder = None
     if options["folder"] is not None:
         folder = stack.enter_context(SnapshotFolder(options["folder"]))

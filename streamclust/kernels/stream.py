@@ -127,7 +127,8 @@ def admit(row: FloatArray, key: float, slots: FloatArray, heap: IntArray) -> Non
             heap[at] = heap[child]
             at = child
     heap[at] = slot
-    slots[slot, : d + 2] = row[: d + 2]
+    for j in range(d + 2):
+        slots[slot, j] = row[j]
     slots[slot, d + 2] = key
 
 
@@ -210,18 +211,21 @@ def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> int:
 
 @kernel
 def nearest_slots(
-    points: FloatArray, hints: IntArray, centers: FloatArray, weights: FloatArray, p: float
+    points: FloatArray,
+    hints: IntArray,
+    centers: FloatArray,
+    apart: FloatArray,
+    order: IntArray,
+    weights: FloatArray,
+    p: float,
 ) -> IntArray:
     """Return the slot of the nearest center of every point; `hints` guess them.
 
-    By the triangle inequality, which the clipped distance keeps, only centers within twice the
-    distance to the guess can be nearer: they are looked at in order of distance from the guess.
+    `apart` holds the distances between centers, shape (k, k), and `order` sorts its rows. By the
+    triangle inequality, which the clipped distance keeps, only centers within twice the distance
+    to the guess can be nearer: they are looked at in order of distance from the guess.
     """
     k, d = centers.shape[0], weights.shape[0]
-    apart = distance_table(centers, centers, weights, p)
-    order = np.empty((k, k), dtype=np.int64)
-    for c in range(k):
-        order[c] = np.argsort(apart[c])
     found = np.empty(points.shape[0], dtype=np.int64)
     for i in range(points.shape[0]):
         guess = hints[i]
@@ -270,7 +274,8 @@ def store_outlier(
             counts[N_MICRO] += 1
         else:
             touched = lightest
-        micro[touched, :d] = row[:d]
+        for j in range(d):
+            micro[touched, j] = row[j]
         micro[touched, d] = weight
     else:
         micro[touched, d] += weight
@@ -297,7 +302,8 @@ def gather(
     """
     d, p, reach = weights.shape[0], gauges[P], gauges[REACH]
     group = micro[micro.shape[0] - 1]
-    group[:d] = micro[touched, :d]
+    for j in range(d):
+        group[j] = micro[touched, j]
     for shift in range(SHIFTS):
         radius = np.sqrt(2.0) * reach if shift == 0 else reach
         total, shell = 0.0, 0.0
