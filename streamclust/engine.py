@@ -444,7 +444,8 @@ class Engine:
 
     def memory_usage(self) -> int:
         """Return the bytes of all arrays: bounded by settings, features and centers."""
-        return sum(array.nbytes for array in self._view) + _bytes_in(self.router.tree.to_state())
+        own = sum(int(array.nbytes) for array in self._view)
+        return own + _bytes_in(self.router.tree.to_state())
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and arrays from which `from_state` restores all."""

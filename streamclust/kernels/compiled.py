@@ -25,7 +25,7 @@ def kernel(function: Function) -> Function:
     Division by zero follows IEEE 754, as in NumPy, instead of raising. Where no folder can be
     written, it is compiled anew in every process.
     """
-    if config.DISABLE_JIT:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment at import
         interpreted: Any = np.errstate(all="ignore")(function)
         interpreted.py_func = function
         return cast(Function, interpreted)
@@ -48,7 +48,7 @@ def compiling(tell: Callable[[], object]) -> Iterator[None]:
         yield
 
 
-class _Once(event.Listener):  # type: ignore[misc]
+class _Once(event.Listener):
     def __init__(self, tell: Callable[[], object]) -> None:
         self._tell: Callable[[], object] | None = tell
 

@@ -32,20 +32,23 @@ def steady(k: int, d: int, **options) -> tuple[StreamClusterer, list[dict[str, f
     return model, [dict(zip(names, row, strict=True)) for row in X[1100:].tolist()]
 
 
+def _counting(counts: Counter[str], name: str, made: Callable[..., object]):
+    def kernel(*arguments):
+        counts[name] += 1
+        trace, _ = sys.gettrace(), sys.settrace(None)
+        answer = made(*arguments)
+        sys.settrace(trace)
+        return answer
+
+    return kernel
+
+
 def counted(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Calls of Python functions of ours, their instructions, and compiled calls in `work`."""
     counts: Counter[str] = Counter()
     with monkeypatch.context() as patch:
         for name in ("observe", "assign", "assign_rows"):
-
-            def kernel(*arguments, _made=getattr(stream, name), _name=name):
-                counts[_name] += 1
-                trace, _ = sys.gettrace(), sys.settrace(None)
-                answer = _made(*arguments)
-                sys.settrace(trace)
-                return answer
-
-            patch.setattr(stream, name, kernel)
+            patch.setattr(stream, name, _counting(counts, name, getattr(stream, name)))
 
         def trace(frame, event, argument):
             if not frame.f_globals["__name__"].startswith("streamclust."):
