@@ -28,10 +28,8 @@ NOISE_SHARE = 0.05
 """Share of noise that cuts of a hierarchy reckon with before any noise is known."""
 PRICES = (0.0, 1.0, 4.0)
 """Extra prices of a cluster, in units of one diagonal shape's parameters."""
-MEASURED = 5
+MEASURED = 3
 """How many cuts, the shortest under the Gaussian law, are told under Student's law too."""
-REFINED = 2
-"""How many of the most promising cuts are refined."""
 FINE = 12
 """Clusters, at least, of the fine cuts that are joined upwards whatever their own length."""
 FINEST = 48
@@ -104,7 +102,7 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     measured = [code.best(labels) for labels in unlike[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
-    starts = [choice for choice in measured if choice.n_clusters <= CROWD][:REFINED]
+    starts = [choice for choice in measured if choice.n_clusters <= CROWD][:1]
     starts += [code.best(labels) for labels in fine if labels.max() < FINEST]
     tried += [*measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)

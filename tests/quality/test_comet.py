@@ -65,6 +65,15 @@ def test_nothing_to_separate_is_one_cluster(law, d):
         assert COMET().fit(X).n_clusters_ == 1
 
 
+@pytest.mark.parametrize("d", [2, 5])
+def test_one_gaussian_under_noise_is_one_cluster(d):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1000, d))
+        X = np.concatenate((X, rng.uniform(X.min(axis=0), X.max(axis=0), (100, d))))
+        assert COMET().fit(X).n_clusters_ == 1
+
+
 @pytest.mark.parametrize(
     "law", [lambda r: r.standard_t(3, (800, 4)), lambda r: r.laplace(size=(800, 4))]
 )
