@@ -425,7 +425,8 @@ def nearest_law(
         labels[i] = -1
         for c in range(means.shape[0]):
             square = _square(points, i, means[c], whiteners[c])
-            value = height[c] / (1.0 + square / DEGREES) if student else height[c] - 0.5 * square
+            fall = 1.0 + square / DEGREES
+            value = height[c] / fall if student else height[c] - 0.5 * square
             if value > best:
                 best = value
                 labels[i] = c

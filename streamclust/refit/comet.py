@@ -39,8 +39,6 @@ TOLERANCE = 1e-2
 """Relative residual of a linear system; the next one starts from its solution."""
 MAX_STEPS = 60
 """Conjugate gradient steps per system."""
-INNER = 1
-"""Systems per level of the truncation."""
 RESIST = 1e-3
 """Data weight that no point falls below, so that the systems stay positive definite."""
 
@@ -280,16 +278,15 @@ def embed(
     trust = np.ones(graph.n)
     rng = np.random.default_rng(abs(seed))
     while True:
-        for _ in range(INNER):
-            square = _squares(U[first] - U[second])
-            pulls = base * (truncation / (truncation + square)) ** 2
-            held = trust * weights
-            pulls *= strength * held.sum() / (2.0 * pulls.sum())
-            solve_fusion(start, neighbours, pulls[place], held, Z, U, TOLERANCE, MAX_STEPS)
-            moved = _squares(Z - U)
-            scale = 4.0 * _median_of_means(moved, weights, batch_size, rng)
-            if scale > 0.0:
-                trust = (scale / (scale + moved)) ** 2 + RESIST
+        square = _squares(U[first] - U[second])
+        pulls = base * (truncation / (truncation + square)) ** 2
+        held = trust * weights
+        pulls *= strength * held.sum() / (2.0 * pulls.sum())
+        solve_fusion(start, neighbours, pulls[place], held, Z, U, TOLERANCE, MAX_STEPS)
+        moved = _squares(Z - U)
+        scale = 4.0 * _median_of_means(moved, weights, batch_size, rng)
+        if scale > 0.0:
+            trust = (scale / (scale + moved)) ** 2 + RESIST
         if truncation <= last:
             return U
         truncation = max(0.5 * truncation, last)
