@@ -15,6 +15,7 @@ from streamclust import snapshot
 from streamclust.engine import Engine
 from streamclust.errors import InvalidPoint, SnapshotError
 from streamclust.events import Change, Changes, RefitDone, RefitSkipped
+from streamclust.figures import fidelity, price
 from streamclust.parameters import PARAMETERS, Parameter, check_parameters
 from streamclust.results import (
     Assignment,
@@ -301,14 +302,14 @@ class StreamClusterer(base.Clusterer):
         Events outside every fence do not count; an exponential mean over about 1,000 events, each
         judged before it is learned; nan while there is none.
         """
-        return self._engine.fidelity()
+        return fidelity(self._engine.tracker)
 
     def price_of_explainability(self) -> float:
         """Return the mean distance to the rule's center over that to the nearest, recently.
 
         1 means that rules cost nothing. Prequential, as `fidelity`.
         """
-        return self._engine.price()
+        return price(self._engine.tracker)
 
     # ------------------------------------------------------------ what changed
 

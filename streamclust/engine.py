@@ -34,6 +34,7 @@ from streamclust.events import (
     largest_moves,
 )
 from streamclust.features import LARGEST, FeatureSpace, Order, table_of
+from streamclust.figures import bytes_in, figures
 from streamclust.identity import lineage, match
 from streamclust.kernels import stream
 from streamclust.refit.offered import build
@@ -395,57 +396,15 @@ class Engine:
 
     # ------------------------------------------------------------ figures and state
 
-    def fidelity(self) -> float:
-        """Return the share of recent events within a fence on which rule and distance agreed."""
-        known = self.tracker.counts[stream.INSIDERS]
-        return float(self.tracker.gauges[stream.FIDELITY]) if known else np.nan
-
-    def price(self) -> float:
-        """Return the mean distance to the rule's center over that to the nearest, recently."""
-        cost, nearest = self.tracker.gauges[[stream.RULE_COST, stream.INSIDE_COST]].tolist()
-        if not self.tracker.counts[stream.INSIDERS]:
-            return np.nan
-        return float(cost / nearest) if nearest > 0 else 1.0
-
     def metrics(self) -> dict[str, float | int]:
-        """Return live figures of the model; those of the window are nan before there is one."""
-        t, tree, counts, gauges = (
-            self.tracker,
-            self.router.tree,
-            self.tracker.counts,
-            self.tracker.gauges,
-        )
-        points, weights = np.nan_to_num(self.window.points()), self.scaling.weights
-        told = t.owners(points, weights)
-        inside = points[told >= 0]
-        agree = tree.route_many(inside) == np.array(t.ids)[told[told >= 0]] if t.k else np.zeros(0)
-        return {
-            "events": t.tick,
-            "time": t.now,
-            "features": self.features.n_features,
-            "clusters": t.k,
-            "noise_share": float(gauges[stream.NOISE_SHARE]),
-            "cost": float(gauges[stream.COST]),
-            "outliers": int(counts[stream.OUTLIERS]),
-            "micro_centers": int(counts[stream.N_MICRO]),
-            "window_points": len(self.window),
-            "refits": self.refits,
-            "next_refit": int(counts[stream.NEXT_REFIT]),
-            "changes": self.log.last_number,
-            "leaves": tree.n_leaves,
-            "depth": tree.depth,
-            "rebuilds": tree.rebuilds,
-            "recourse": tree.recourse,
-            "fidelity": self.fidelity(),
-            "price": self.price(),
-            "window_fidelity": float(agree.mean()) if len(agree) else np.nan,
-            "window_price": tree.cost_ratio(inside) if len(agree) else np.nan,
-        }
+        """Return live figures of the model by name."""
+        told = figures(self.scaling, self.window, self.tracker, self.router.tree)
+        return {**told, "refits": self.refits, "changes": self.log.last_number}
 
     def memory_usage(self) -> int:
         """Return the bytes of all arrays: bounded by settings, features and centers."""
         own = sum(int(array.nbytes) for array in self._view)
-        return own + _bytes_in(self.router.tree.to_state())
+        return own + bytes_in(self.router.tree.to_state())
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and arrays from which `from_state` restores all."""
@@ -476,15 +435,6 @@ class Engine:
         self.refits, self._medians_at = int(state["refits"]), int(state["medians_at"])
         self.answers.ratio = float(state["ratio"])
         self._refresh()
-
-
-def _bytes_in(state: object) -> int:
-    """Return the bytes of the arrays in nested dicts and sequences."""
-    if isinstance(state, np.ndarray):
-        return state.nbytes
-    if isinstance(state, Mapping):
-        return sum(_bytes_in(part) for part in state.values())
-    return sum(map(_bytes_in, state)) if isinstance(state, list | tuple) else 0
 
 
 def _cut(told: FloatArray | float, block: slice) -> FloatArray | float:
