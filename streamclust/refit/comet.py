@@ -19,14 +19,14 @@ tiny component noise.
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamclust.errors import InvalidParameter, InvalidPoint
 from streamclust.kernels.comet import solve_fusion
+from streamclust.refit.base import BatchEstimator
 from streamclust.refit.code import Code, code_space, compact
 from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
 from streamclust.refit.hierarchy import choose, choose_exactly, link_single, link_ward
@@ -43,7 +43,7 @@ RESIST = 1e-3
 """Data weight that no point falls below, so that the systems stay positive definite."""
 
 
-class COMET:
+class COMET(BatchEstimator):
     """Robust convex clustering with an unknown number of clusters.
 
     Parameters
@@ -87,18 +87,6 @@ class COMET:
         self.fusion_strength = fusion_strength
         self.batch_size = batch_size
         self.seed = seed
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, as given."""
-        return {name: getattr(self, name) for name in _parameter_names()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; an unknown name is an `InvalidParameter`."""
-        for name, value in parameters.items():
-            if name not in _parameter_names():
-                raise InvalidParameter(f"COMET has no parameter {name!r}: {_parameter_names()}")
-            setattr(self, name, value)
-        return self
 
     def fit(
         self,
@@ -307,11 +295,6 @@ def _squares(steps: FloatArray) -> FloatArray:
     """Squared lengths of the rows."""
     found: FloatArray = np.einsum("ij,ij->i", steps, steps)
     return found
-
-
-def _parameter_names() -> list[str]:
-    """The names of the constructor's parameters."""
-    return [name for name in inspect.signature(COMET.__init__).parameters if name != "self"]
 
 
 def _checked(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
