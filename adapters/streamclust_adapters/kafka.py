@@ -8,8 +8,10 @@ again with the same outputs, since the engines have learned the batch already. T
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -25,6 +27,7 @@ from streamclust_adapters.broker import (
     Output,
     Stopped,
 )
+from streamclust_adapters.deadline import Overdue, within
 from streamclust_adapters.runner import Shutdown
 
 try:
@@ -48,6 +51,13 @@ PATIENCE = 30.0
 
 STEP = 5.0
 """Seconds of one attempt at a call that is repeated until it succeeds or a stop is requested."""
+
+LONGEST = 3 * STEP
+"""Seconds after which a transactional call is given up that has not returned after its `STEP`.
+
+The library forgets its own time limit when it asks for a coordinator that is going down
+(librdkafka's issues 5456 and 5511): the call then never returns.
+"""
 
 KEPT_OF_LARGE_VALUE = 1 << 10
 """Bytes of a value that its dead letter keeps where the topic does not take the whole."""
@@ -85,12 +95,14 @@ _PASSING = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.UNSTABLE_OFFSET_COMMIT,  # a transaction of the partition's last worker is open
 }
-_END = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
+_UNKNOWN = {  # a broker that has just started may say so of what it has
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
+}
+_END = _UNKNOWN | {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError._AUTHENTICATION,
 }
@@ -187,7 +199,10 @@ class KafkaBroker:
     def extent(self, topic: str, partition: int) -> Extent:
         """Which offsets a partition holds; see `Broker`."""
         place = TopicPartition(topic, partition)
-        ends = self._again(lambda: self._consumer.get_watermark_offsets(place, timeout=STEP))
+        ends = self._again(
+            lambda: self._consumer.get_watermark_offsets(place, timeout=STEP),
+            f"ask for the offsets of {topic}, partition {partition}",
+        )
         return Extent(*ends)
 
     def committed(self, partitions: Iterable[int]) -> dict[int, Commit]:
@@ -201,7 +216,7 @@ class KafkaBroker:
                     raise KafkaException(place.error)
             return told
 
-        told = self._again(ask)
+        told = self._again(ask, "ask for the group's commits")
         return {
             place.partition: Commit(place.offset, _number(place.metadata))
             for place in told
@@ -360,8 +375,8 @@ class KafkaBroker:
             ]
             whose = self._consumer.consumer_group_metadata()
             # Neither call is repeated on this producer: a second one may never return.
-            producer.send_offsets_to_transaction(places, whose, STEP)
-            producer.commit_transaction(STEP)
+            _bounded(lambda: producer.send_offsets_to_transaction(places, whose, STEP))
+            _bounded(lambda: producer.commit_transaction(STEP))
         except KafkaException as error:
             if large:
                 raise _TooLarge(large[0]) from error
@@ -370,6 +385,7 @@ class KafkaBroker:
 
     def _produce(self, output: Output, report: Callable[..., None] | None) -> None:
         more: dict[str, Any] = {} if report is None else {"on_delivery": report}
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 self._producer.produce(
@@ -383,10 +399,15 @@ class KafkaBroker:
                 return
             except BufferError:  # the library's queue is full
                 self._producer.poll(WAIT)
+            except KafkaException as error:
+                if error.args[0].code() not in _UNKNOWN or time.monotonic() > end:
+                    raise
+                self._producer.poll(WAIT)
 
     def _abort(self) -> None:
+        producer = self._producer
         try:
-            self._producer.abort_transaction(STEP)
+            _bounded(lambda: producer.abort_transaction(STEP))
         except KafkaException as error:
             self._renew(error.args[0])
 
@@ -403,10 +424,10 @@ class KafkaBroker:
             raise AdapterError(f"cannot deliver: {why.str()}")
         self._logger.warning("producer renewed: %s", why.str())
         while True:
-            self._producer.purge()
-            self._producer = self._made(Producer, self._producing)
+            self._producer.purge(blocking=False)
+            self._producer = producer = self._made(Producer, self._producing)
             try:
-                self._producer.init_transactions(STEP)
+                _bounded(partial(producer.init_transactions, STEP))
                 break
             except KafkaException as error:
                 again: KafkaError = error.args[0]
@@ -439,18 +460,22 @@ class KafkaBroker:
         except KafkaException as error:
             raise AdapterError(f"cannot {what}: {_told(error)}") from error
 
-    def _again(self, call: Callable[[], Result]) -> Result:
+    def _again(self, call: Callable[[], Result], what: str) -> Result:
         """Repeat a call while its failure may pass, until a stop is requested."""
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 return call()
             except KafkaException as error:
                 why = error.args[0]
                 passing = why.retriable() or why.code() in _PASSING
-                if not passing or why.fatal() or why.txn_requires_abort():
-                    raise
+                passing = passing or (why.code() in _UNKNOWN and time.monotonic() < end)
+                if not passing or why.fatal():
+                    self._judge(why)
+                    raise AdapterError(f"cannot {what}: {why.str()}") from error
                 if self._shutdown.requested:
                     raise Stopped(f"stopped while the broker did not answer: {why.str()}") from None
+                time.sleep(WAIT)
 
     def _fenced(self, why: str) -> Fenced:
         return Fenced(
@@ -468,6 +493,14 @@ class KafkaBroker:
             )
         if error.fatal() or error.code() in _END:
             raise AdapterError(f"cannot go on: {error.str()}")
+
+
+def _bounded(call: Callable[[], Result]) -> Result:
+    """A transactional call that may not return; a late one has failed, and so has its producer."""
+    try:
+        return within(LONGEST, call)
+    except Overdue as late:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"the client: {late}")) from late
 
 
 def _message(got: Any) -> Message:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streamclust.errors import AdapterError
+from streamclust_adapters import kafka
 from streamclust_adapters.kafka import KafkaBroker, Membership
 from streamclust_adapters.runner import Shutdown
 from tests.adapters.commands import environment, run
@@ -112,3 +114,12 @@ def test_the_client_reads_and_looks_up_on_a_mock_broker():
                 )
         finally:
             broker.close()
+
+
+def test_a_call_of_the_client_that_never_returns_has_failed(monkeypatch):
+    monkeypatch.setattr(kafka, "LONGEST", 0.01)
+    never = threading.Event()
+    with pytest.raises(KafkaException, match="no return within") as raised:
+        kafka._bounded(never.wait)
+    never.set()
+    assert raised.value.args[0].code() == KafkaError._TIMED_OUT
