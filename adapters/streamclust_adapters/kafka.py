@@ -27,6 +27,7 @@ from streamclust_adapters.broker import (
     Output,
     Stopped,
 )
+from streamclust_adapters.claim import Claim
 from streamclust_adapters.deadline import Overdue, within
 from streamclust_adapters.runner import Shutdown
 
@@ -59,6 +60,9 @@ The library forgets its own time limit when it asks for a coordinator that is go
 (librdkafka's issues 5456 and 5511): the call then never returns.
 """
 
+REPEATS = 3
+"""Attempts at a transaction before its partitions are given up, since something else is wrong."""
+
 KEPT_OF_LARGE_VALUE = 1 << 10
 """Bytes of a value that its dead letter keeps where the topic does not take the whole."""
 
@@ -75,6 +79,7 @@ _GONE_ON = {
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.FENCED_INSTANCE_ID,
 }
 _TAKEN_OVER = {
     KafkaError._FENCED,
@@ -117,6 +122,11 @@ class Membership(msgspec.Struct, frozen=True):
     group: str
     worker: str
 
+    @property
+    def name(self) -> str:
+        """What the brokers know the worker by."""
+        return f"{self.group}-{self.worker}"
+
 
 class KafkaBroker:
     """A `Broker` on a Kafka cluster.
@@ -127,6 +137,8 @@ class KafkaBroker:
         Options of librdkafka; at least ``bootstrap.servers``.
     member : Membership
         Who reads.
+    claim : Claim
+        Whether another process has the member's name by now.
     batch : int
         Most messages of one read.
     shutdown : Shutdown
@@ -144,6 +156,7 @@ class KafkaBroker:
         self,
         options: Mapping[str, str],
         member: Membership,
+        claim: Claim,
         *,
         batch: int,
         shutdown: Shutdown,
@@ -157,6 +170,7 @@ class KafkaBroker:
         self._listener: Listener | None = None
         self._failure: BaseException | None = None
         self._rejoining = False
+        self._claim = claim
         strategy = {"partition.assignment.strategy": "cooperative-sticky"} | self._options
         self._incremental = (
             "cooperative" in strategy["partition.assignment.strategy"]
@@ -166,13 +180,14 @@ class KafkaBroker:
             del strategy["partition.assignment.strategy"]
         common = {"group.id": member.group, "isolation.level": "read_committed"}
         common |= {"auto.offset.reset": "error", "enable.auto.commit": "false"}
-        joined = {"group.instance.id": f"{member.group}-{member.worker}"}
+        self._joining = strategy | common | {"group.instance.id": member.name}
         self._producing = {"message.max.bytes": "100000000"} | self._options  # the topic decides
-        self._producing |= {"transactional.id": f"{member.group}-{member.worker}"}
-        self._consumer = self._made(Consumer, strategy | common | joined)
+        self._producing |= {"transactional.id": member.name}
+        self._consumer = self._made(Consumer, self._joining)
         self._producer = self._made(Producer, self._producing)
         self._reading = common | {"enable.partition.eof": "true"}
         self._first(lambda: self._consumer.list_topics(timeout=PATIENCE), "reach a broker")
+        claim.take()  # before anything of the name's last holder is fenced
         self._first(lambda: self._producer.init_transactions(PATIENCE), "begin transactions")
 
     # ------------------------------------------------------------ topics and offsets
@@ -263,10 +278,19 @@ class KafkaBroker:
             self._consumer.unsubscribe()
             self.join(self._listener)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._FATAL:
-                raise self._fenced("its group goes on with the other") from error
-            raise AdapterError(f"cannot join the group: {_told(error)}") from error
+            if error.args[0].code() != KafkaError._FATAL:
+                raise AdapterError(f"cannot join the group: {_told(error)}") from error
+            self._check_claim("its group goes on with the other")
+            self._replace_consumer(self._listener)
         self._rejoining = True
+
+    def _replace_consumer(self, listener: Listener) -> None:
+        """Join as a new consumer of our name: the old one is dead."""
+        old, self._listener = self._consumer, None
+        with suppress(KafkaException, RuntimeError, Overdue):
+            within(LONGEST, old.close)
+        self._consumer = self._made(Consumer, self._joining)
+        self.join(listener)
 
     def take(self, offsets: Mapping[int, int]) -> None:
         """Read partitions without the group; see `Broker`."""
@@ -283,7 +307,8 @@ class KafkaBroker:
             self._judge(error.args[0])
             got = []
         if self._failure is not None:
-            raise self._failure
+            failure, self._failure = self._failure, None
+            raise failure
         messages = []
         for message in got:
             if (why := message.error()) is None:
@@ -315,7 +340,8 @@ class KafkaBroker:
             self._consumer.commit(offsets=[], asynchronous=False)  # commits nothing
         except KafkaException as error:
             if error.args[0].code() == KafkaError._FATAL:
-                raise self._fenced("its group goes on with the other") from error
+                self._check_claim("its group goes on with the other")
+                raise LostPartitions("the group took us for another") from error
 
     def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._rejoining = False
@@ -346,6 +372,7 @@ class KafkaBroker:
     def deliver(self, outputs: Sequence[Output], commits: Mapping[int, Commit]) -> int | None:
         """One transaction; see `Broker`."""
         outputs = list(outputs)
+        failed = 0
         while True:
             try:
                 return self._attempt(outputs, commits)
@@ -357,7 +384,10 @@ class KafkaBroker:
                 if not why.txn_requires_abort():
                     self._renew(why)
                 self._abort()
-                if why.code() in _GONE_ON:
+                if why.code() in _TAKEN_OVER:
+                    self._check_claim(why.str())
+                failed += 1
+                if why.code() in _GONE_ON or failed == REPEATS:
                     raise LostPartitions(why.str()) from error
                 self._logger.warning("transaction repeated: %s", why.str())
 
@@ -414,12 +444,11 @@ class KafkaBroker:
     def _renew(self, why: KafkaError) -> NoReturn:
         """Begin anew with a producer of the same name: what was open is committed or aborted then.
 
-        Which of the two, and whether another worker has the name now, the group knows: where a
-        group assigns the partitions, the other's consumer has fenced ours. A producer is fenced by
-        a transaction that took too long, too.
+        Which of the two, the commits tell. A producer is fenced by another worker of our name, and
+        by a transaction that took too long.
         """
-        if self._listener is None:
-            self._judge(why)
+        if why.code() in _TAKEN_OVER:
+            self._check_claim(why.str())
         if why.code() in _END:
             raise AdapterError(f"cannot deliver: {why.str()}")
         self._logger.warning("producer renewed: %s", why.str())
@@ -477,16 +506,19 @@ class KafkaBroker:
                     raise Stopped(f"stopped while the broker did not answer: {why.str()}") from None
                 time.sleep(WAIT)
 
-    def _fenced(self, why: str) -> Fenced:
-        return Fenced(
-            f"another worker named {self._member.worker!r} of group {self._member.group!r} has "
-            f"taken over ({why}); give each worker a name of its own with --worker"
-        )
+    def _check_claim(self, why: str) -> None:
+        """Raise when we were fenced for another worker of our name, and not for ourselves."""
+        if not self._claim.held():
+            raise Fenced(
+                f"another worker named {self._member.worker!r} of group {self._member.group!r} has "
+                f"taken over ({why}); give each worker a name of its own with --worker"
+            )
 
     def _judge(self, error: Any) -> None:
         """Raise for an error that will not pass; the library deals with the others itself."""
         if error.code() in _TAKEN_OVER or (error.fatal() and "fence" in error.str().lower()):
-            raise self._fenced(error.str())
+            self._check_claim(error.str())
+            raise LostPartitions(f"the group took us for another: {error.str()}")
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise AdapterError(
                 f"offsets that were to be read next are gone, deleted by retention: {error.str()}"
