@@ -33,7 +33,7 @@ FLOORS: dict[float, str] = {
     7: "warmup",
 }
 DOOR_FLOORS: dict[float, str] = {
-    1: "ports codec encoder options snapshots broker logs settings",
+    1: "ports codec encoder options snapshots broker logs settings deadline claim",
     1.5: "answering messages order launch",
     2: "stdio testing runner lanes",
     3: "report kafka resuming",
