@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels.compiled import kernel
+from streamclust.kernels.compiled import kernel, regrouping_kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -23,6 +23,7 @@ LOG_TAU = math.log(2.0 * math.pi)
 DEGREES = 4.0
 STEPS = 4
 FULL, DIAGONAL, SPHERICAL = 0, 1, 2
+TILE = 256
 
 
 @kernel
@@ -199,104 +200,142 @@ def node_codes(
 
 
 @kernel
-def best_cut(
-    left: IntArray,
-    right: IntArray,
-    codes: FloatArray,
-    noise: FloatArray,
-    penalty: float,
-    labels: IntArray,
-) -> float:
-    """The cut of a hierarchy with the shortest sum of codes; exact dynamic programme.
-
-    Parameters
-    ----------
-    left, right : int array of shape (n - 1,)
-        The merges, children before parents; the last one is the root.
-    codes : float array of shape (2 n - 1,)
-        Code of each node as a cluster, nats.
-    noise : float array of shape (n,)
-        Code of each point as noise, nats.
-    penalty : float
-        Added for every cluster, nats.
-    labels : int array of shape (n,)
-        Receives 0, 1, ... and -1 for noise.
-
-    Returns
-    -------
-    float
-        The length of the cut, penalties included.
-    """
-    n = noise.shape[0]
-    best = np.empty(2 * n - 1)
-    whole = np.empty(2 * n - 1, np.bool_)
-    for i in range(n):
-        best[i] = noise[i]
-    for t in range(n - 1):
-        parts = best[left[t]] + best[right[t]]
-        one = codes[n + t] + penalty
-        whole[n + t] = one <= parts
-        best[n + t] = one if one <= parts else parts
-    label = np.empty(2 * n - 1, np.int64)
-    label[2 * n - 2] = -1
-    found = 0
-    for t in range(n - 2, -1, -1):
-        node = n + t
-        if label[node] < 0 and whole[node]:
-            label[node] = found
-            found += 1
-        label[left[t]] = label[node]
-        label[right[t]] = label[node]
-    for i in range(n):
-        labels[i] = label[i]
-    total: float = best[2 * n - 2]
-    return total
+def _pack(
+    points: FloatArray, weights: FloatArray, own: IntArray, packed: FloatArray, mass: FloatArray
+) -> None:
+    """Write some points feature by feature, so that loops over them fill vector registers."""
+    for at in range(own.shape[0]):
+        i = own[at]
+        mass[at] = weights[i]
+        for j in range(points.shape[1]):
+            packed[j, at] = points[i, j]
 
 
-@kernel
+@regrouping_kernel
 def _moments(
-    points: FloatArray,
-    weights: FloatArray,
-    own: IntArray,
-    pull: FloatArray,
-    mean: FloatArray,
-    scatter: FloatArray,
-) -> float:
-    """Write the pulled mean and scatter (lower triangle) of some points; answer their weight."""
-    d = points.shape[1]
-    weight = 0.0
-    pulled = 0.0
+    packed: FloatArray, pulled: FloatArray, work: FloatArray, mean: FloatArray, scatter: FloatArray
+) -> None:
+    """Write the weighted mean and scatter (lower triangle) of packed points."""
+    d = packed.shape[0]
+    count = pulled.shape[0]
+    total = 0.0
+    for at in range(count):
+        total += pulled[at]
     for j in range(d):
-        mean[j] = 0.0
-        for m in range(d):
-            scatter[j, m] = 0.0
-    for i in own:
-        w = weights[i] * pull[i]
-        weight += weights[i]
-        pulled += w
-        for j in range(d):
-            mean[j] += w * points[i, j]
-    for j in range(d):
-        mean[j] /= pulled
-    for i in own:
-        w = weights[i] * pull[i]
-        for j in range(d):
-            u = w * (points[i, j] - mean[j])
-            for m in range(j + 1):
-                scatter[j, m] += u * (points[i, m] - mean[m])
-    return weight
+        along = packed[j, :count]
+        moment = 0.0
+        for at in range(count):
+            moment += pulled[at] * along[at]
+        center = moment / total
+        mean[j] = center
+        for at in range(count):
+            work[at] = pulled[at] * (along[at] - center)
+        for m in range(j + 1):
+            across = packed[m, :count]
+            other = mean[m]
+            product = 0.0
+            for at in range(count):
+                product += work[at] * (across[at] - other)
+            scatter[j, m] = product
 
 
 @kernel
-def _square(points: FloatArray, at: int, mean: FloatArray, whitener: FloatArray) -> float:
-    """The squared Mahalanobis distance of one of the points."""
-    total = 0.0
+def _squares(
+    packed: FloatArray,
+    mean: FloatArray,
+    whitener: FloatArray,
+    shape: int,
+    part: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the squared Mahalanobis distances of as many packed points as `out` has room for."""
+    count = out.shape[0]
+    for at in range(count):
+        out[at] = 0.0
     for i in range(mean.shape[0]):
-        part = 0.0
-        for j in range(i + 1):
-            part += whitener[i, j] * (points[at, j] - mean[j])
-        total += part * part
-    return total
+        first = 0 if shape == FULL else i
+        shift = 0.0
+        for j in range(first, i + 1):
+            shift -= whitener[i, j] * mean[j]
+        for at in range(count):
+            part[at] = shift
+        for j in range(first, i + 1):
+            factor = whitener[i, j]
+            along = packed[j, :count]
+            for at in range(count):
+                part[at] += factor * along[at]
+        for at in range(count):
+            out[at] += part[at] * part[at]
+
+
+@kernel
+def _law(
+    packed: FloatArray,
+    mass: FloatArray,
+    total: float,
+    floor: float,
+    student: bool,
+    room: FloatArray,
+    square: FloatArray,
+    mean: FloatArray,
+    whitener: FloatArray,
+) -> tuple[float, float]:
+    """Fit one law to packed points; answer its code, and the log of its share and peak density.
+
+    `room`, of shape (3, n) or more, and `square`, of shape (2, d, d), are overwritten.
+    """
+    d = packed.shape[0]
+    count = mass.shape[0]
+    pulled, part, far = room[0, :count], room[1, :count], room[2, :count]
+    scatter, trial = square[0], square[1]
+    log_total = math.log(total)
+    weight = 0.0
+    for at in range(count):
+        weight += mass[at]
+    _moments(packed, mass, part, mean, scatter)
+    constant = -0.5 * d * LOG_TAU
+    if student:
+        constant = math.lgamma(0.5 * (DEGREES + d)) - math.lgamma(0.5 * DEGREES)
+        constant -= 0.5 * d * math.log(DEGREES * math.pi)
+        for _ in range(STEPS):
+            _whitener(scatter, weight, floor, FULL, trial)
+            _squares(packed, mean, trial, FULL, part, far)
+            for at in range(count):
+                pulled[at] = mass[at] * (DEGREES + d) / (DEGREES + far[at])
+            _moments(packed, pulled, part, mean, scatter)
+        shape = FULL
+        code = np.inf
+        for option in range(3):
+            told = weight * (0.5 * _whitener(scatter, weight, floor, option, trial) - constant)
+            _squares(packed, mean, trial, option, part, far)
+            tail = 0.0
+            for at in range(count):
+                tail += mass[at] * math.log(1.0 + far[at] / DEGREES)
+            told += 0.5 * (DEGREES + d) * tail + 0.5 * _parameters(d, option) * log_total
+            if told < code:
+                code = told
+                shape = option
+    else:
+        code, shape = _gaussian(scatter, weight, floor, log_total, trial)
+    share = math.log(weight / total)
+    peak = constant + share - 0.5 * _whitener(scatter, weight, floor, shape, whitener)
+    return code - weight * share, peak
+
+
+@kernel
+def _sorted_members(labels: IntArray, n_clusters: int, begin: IntArray) -> IntArray:
+    """The points cluster by cluster, noise first; `begin[c + 1]` is where those of c begin."""
+    begin[:] = 0
+    for label in labels:
+        begin[label + 2] += 1
+    for c in range(n_clusters + 1):
+        begin[c + 1] += begin[c]
+    members = np.empty(labels.shape[0], np.int64)
+    at = begin.copy()
+    for i in range(labels.shape[0]):
+        members[at[labels[i] + 1]] = i
+        at[labels[i] + 1] += 1
+    return members
 
 
 @kernel
@@ -340,50 +379,18 @@ def fit_clusters(
     """
     n, d = points.shape
     n_clusters = codes.shape[0]
-    begin = np.zeros(n_clusters + 2, np.int64)
-    for i in range(n):
-        begin[labels[i] + 2] += 1
+    begin = np.empty(n_clusters + 2, np.int64)
+    members = _sorted_members(labels, n_clusters, begin)
+    packed = np.empty((d, n))
+    room = np.empty((4, n))
+    square = np.empty((2, d, d))
     for c in range(n_clusters):
-        begin[c + 2] += begin[c + 1]
-    members = np.empty(n, np.int64)
-    for i in range(n):
-        members[begin[labels[i] + 1]] = i
-        begin[labels[i] + 1] += 1
-    log_total = math.log(total)
-    scatter = np.empty((d, d))
-    trial = np.empty((d, d))
-    pull = np.ones(n)
-    constant = -0.5 * d * LOG_TAU
-    if student:
-        constant = math.lgamma(0.5 * (DEGREES + d)) - math.lgamma(0.5 * DEGREES)
-        constant -= 0.5 * d * math.log(DEGREES * math.pi)
-    for c in range(n_clusters):
-        own = members[begin[c] : begin[c + 1]]
-        weight = _moments(points, weights, own, pull, means[c], scatter)
-        if student:
-            for _ in range(STEPS):
-                _whitener(scatter, weight, floor, FULL, trial)
-                for i in own:
-                    square = _square(points, i, means[c], trial)
-                    pull[i] = (DEGREES + d) / (DEGREES + square)
-                _moments(points, weights, own, pull, means[c], scatter)
-            shape = FULL
-            codes[c] = np.inf
-            for option in range(3):
-                code = weight * (0.5 * _whitener(scatter, weight, floor, option, trial) - constant)
-                for i in own:
-                    square = _square(points, i, means[c], trial)
-                    code += weights[i] * 0.5 * (DEGREES + d) * math.log1p(square / DEGREES)
-                code += 0.5 * _parameters(d, option) * log_total
-                if code < codes[c]:
-                    codes[c] = code
-                    shape = option
-        else:
-            codes[c], shape = _gaussian(scatter, weight, floor, log_total, trial)
-        share = math.log(weight / total)
-        codes[c] -= weight * share
-        offsets[c] = constant + share
-        offsets[c] -= 0.5 * _whitener(scatter, weight, floor, shape, whiteners[c])
+        own = members[begin[c + 1] : begin[c + 2]]
+        mass = room[3, : own.shape[0]]
+        _pack(points, weights, own, packed, mass)
+        codes[c], offsets[c] = _law(
+            packed, mass, total, floor, student, room, square, means[c], whiteners[c]
+        )
 
 
 @kernel
@@ -410,7 +417,8 @@ def nearest_law(
     labels : int array of shape (n,)
         Receives 0 .. K - 1, or -1.
     """
-    half = 0.5 * (DEGREES + points.shape[1])
+    n, d = points.shape
+    half = 0.5 * (DEGREES + d)
     top = noise
     for c in range(means.shape[0]):
         top = max(top, offsets[c])
@@ -420,13 +428,228 @@ def nearest_law(
         ground = math.exp((noise - top) / half)
         for c in range(means.shape[0]):
             height[c] = math.exp((offsets[c] - top) / half)
-    for i in range(points.shape[0]):
-        best = ground
-        labels[i] = -1
+    packed = np.empty((d, TILE))
+    room = np.empty((4, TILE))
+    ones = np.ones(n)
+    every = np.arange(n)
+    for begin in range(0, n, TILE):
+        own = every[begin : begin + TILE]
+        count = own.shape[0]
+        best, part, far = room[0, :count], room[1, :count], room[2, :count]
+        given = labels[begin : begin + count]
+        _pack(points, ones, own, packed, room[3])
+        best[:] = ground
+        given[:] = -1
         for c in range(means.shape[0]):
-            square = _square(points, i, means[c], whiteners[c])
-            fall = 1.0 + square / DEGREES
-            value = height[c] / fall if student else height[c] - 0.5 * square
-            if value > best:
-                best = value
-                labels[i] = c
+            _squares(packed, means[c], whiteners[c], FULL, part, far)
+            for at in range(count):
+                value = height[c] - 0.5 * far[at]
+                if student:
+                    value = height[c] / (1.0 + far[at] / DEGREES)
+                if value > best[at]:
+                    best[at] = value
+                    given[at] = c
+
+
+@kernel
+def _near_pairs(
+    points: FloatArray,
+    labels: IntArray,
+    n_clusters: int,
+    near: int,
+    first: IntArray,
+    second: IntArray,
+) -> int:
+    """Pair every cluster with those of nearest mean, each pair once; answer their number."""
+    d = points.shape[1]
+    means = np.zeros((n_clusters, d))
+    count = np.zeros(n_clusters)
+    for i in range(labels.shape[0]):
+        if labels[i] >= 0:
+            count[labels[i]] += 1.0
+            for j in range(d):
+                means[labels[i], j] += points[i, j]
+    for c in range(n_clusters):
+        for j in range(d):
+            means[c, j] /= count[c]
+    found = 0
+    gaps = np.empty(n_clusters)
+    for a in range(n_clusters):
+        for b in range(n_clusters):
+            gaps[b] = np.inf
+            if a != b:
+                gaps[b] = 0.0
+                for j in range(d):
+                    gaps[b] += (means[a, j] - means[b, j]) ** 2
+        for _ in range(min(near, n_clusters - 1)):
+            b = int(np.argmin(gaps))
+            gaps[b] = np.inf
+            new = True
+            for p in range(found):
+                new &= first[p] != min(a, b) or second[p] != max(a, b)
+            if new:
+                first[found], second[found] = min(a, b), max(a, b)
+                found += 1
+    return found
+
+
+@kernel
+def _follow(at: int, following: IntArray, out: IntArray, size: int) -> int:
+    """Append the points of a chain to the `size` points in `out`; answer the new size."""
+    while at >= 0:
+        out[size] = at
+        size += 1
+        at = following[at]
+    return size
+
+
+@kernel
+def _redirect(
+    first: IntArray,
+    second: IntArray,
+    rise: FloatArray,
+    kept: int,
+    gone: int,
+    seen: IntArray,
+    stamp: int,
+) -> None:
+    """Let pairs of a merged cluster be pairs of what it became, to be measured anew, each once."""
+    for p in range(first.shape[0]):
+        a = kept if first[p] == gone else first[p]
+        b = kept if second[p] == gone else second[p]
+        if first[p] < 0 or kept not in (a, b):
+            continue
+        other = b if a == kept else a
+        first[p], second[p], rise[p] = min(a, b), max(a, b), np.nan
+        if other == kept or seen[other] == stamp:
+            first[p] = -1
+        seen[other] = stamp
+
+
+@kernel
+def join_clusters(
+    points: FloatArray,
+    weights: FloatArray,
+    labels: IntArray,
+    n_clusters: int,
+    near: int,
+    least: int,
+    total: float,
+    floor: float,
+    student: bool,
+) -> float:
+    """Merge clusters pair by pair, always the pair that shortens the description most.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+    weights : float array of shape (n,)
+    labels : int array of shape (n,)
+        0 .. `n_clusters` - 1, or -1; every cluster has a point. Receives the merged clusters, by
+        the lower name of each pair.
+    n_clusters : int
+    near : int
+        With how many nearest clusters a cluster may be merged.
+    least : int
+        How many clusters remain at least; 0 stops where no pair shortens the description.
+    total, floor, student
+        As in `fit_clusters`.
+
+    Returns
+    -------
+    float
+        By how much the description grew; negative where it is shorter.
+    """
+    n, d = points.shape
+    packed = np.empty((d, n))
+    room = np.empty((4, n))
+    square = np.empty((2, d, d))
+    mean, whitener = np.empty(d), np.empty((d, d))
+    begin = np.empty(n_clusters + 2, np.int64)
+    members = _sorted_members(labels, n_clusters, begin)
+    following = np.full(n, -1, np.int64)  # members of a cluster as a chain
+    head, tail = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64)
+    own = np.empty(n_clusters)
+    chosen = np.empty(n, np.int64)
+    for c in range(n_clusters):
+        group = members[begin[c + 1] : begin[c + 2]]
+        head[c], tail[c] = group[0], group[-1]
+        following[group[:-1]] = group[1:]
+        mass = room[3, : group.shape[0]]
+        _pack(points, weights, group, packed, mass)
+        own[c], _ = _law(packed, mass, total, floor, student, room, square, mean, whitener)
+    first = np.empty(n_clusters * near + 1, np.int64)
+    second = np.empty(n_clusters * near + 1, np.int64)
+    count = _near_pairs(points, labels, n_clusters, near, first, second)
+    rise = np.full(count, np.nan)
+    seen = np.full(n_clusters, -1, np.int64)
+    grown = 0.0
+    alive = n_clusters
+    while alive > max(least, 1):
+        best = -1
+        for p in range(count):
+            a, b = first[p], second[p]
+            if a < 0:
+                continue
+            if math.isnan(rise[p]):
+                size = _follow(head[a], following, chosen, 0)
+                size = _follow(head[b], following, chosen, size)
+                mass = room[3, :size]
+                _pack(points, weights, chosen[:size], packed, mass)
+                both, _ = _law(packed, mass, total, floor, student, room, square, mean, whitener)
+                rise[p] = both - own[a] - own[b]
+            if best < 0 or (rise[p], a, b) < (rise[best], first[best], second[best]):
+                best = p
+        if best < 0 or (least == 0 and rise[best] >= 0.0):
+            break
+        kept, gone = first[best], second[best]
+        grown += rise[best]
+        own[kept] += own[gone] + rise[best]
+        following[tail[kept]] = head[gone]
+        tail[kept] = tail[gone]
+        head[gone] = -1
+        alive -= 1
+        _redirect(first[:count], second[:count], rise, kept, gone, seen, alive)
+    for c in range(n_clusters):
+        size = _follow(head[c], following, chosen, 0)
+        labels[chosen[:size]] = c
+    return grown
+
+
+@kernel
+def number_clusters(labels: IntArray, weights: FloatArray, least: float, out: IntArray) -> int:
+    """Number clusters by their first point; those of too little weight become noise.
+
+    Parameters
+    ----------
+    labels : int array of shape (n,)
+        Not negative, or -1.
+    weights : float array of shape (n,)
+    least : float
+        A lighter cluster is none.
+    out : int array of shape (n,)
+        Receives 0 .. K - 1, or -1.
+
+    Returns
+    -------
+    int
+        K.
+    """
+    top = 0
+    for label in labels:
+        top = max(top, label + 1)
+    mass = np.zeros(top)
+    name = np.full(top, -1, np.int64)
+    for i in range(labels.shape[0]):
+        if labels[i] >= 0:
+            mass[labels[i]] += weights[i]
+    found = 0
+    for i in range(labels.shape[0]):
+        label = labels[i]
+        out[i] = -1
+        if label >= 0 and mass[label] >= least:
+            if name[label] < 0:
+                name[label] = found
+                found += 1
+            out[i] = name[label]
+    return found

@@ -239,3 +239,58 @@ def ward_linkage(
             _push(keys, items, size, offer[a], a)
             size += 1
     return made
+
+
+@kernel
+def best_cut(
+    left: IntArray,
+    right: IntArray,
+    codes: FloatArray,
+    noise: FloatArray,
+    penalty: float,
+    labels: IntArray,
+) -> float:
+    """The cut of a hierarchy with the shortest sum of codes; exact dynamic programme.
+
+    Parameters
+    ----------
+    left, right : int array of shape (n - 1,)
+        The merges, children before parents; the last one is the root.
+    codes : float array of shape (2 n - 1,)
+        Code of each node as a cluster, nats.
+    noise : float array of shape (n,)
+        Code of each point as noise, nats.
+    penalty : float
+        Added for every cluster, nats.
+    labels : int array of shape (n,)
+        Receives 0, 1, ... and -1 for noise.
+
+    Returns
+    -------
+    float
+        The length of the cut, penalties included.
+    """
+    n = noise.shape[0]
+    best = np.empty(2 * n - 1)
+    whole = np.empty(2 * n - 1, np.bool_)
+    for i in range(n):
+        best[i] = noise[i]
+    for t in range(n - 1):
+        parts = best[left[t]] + best[right[t]]
+        one = codes[n + t] + penalty
+        whole[n + t] = one <= parts
+        best[n + t] = one if one <= parts else parts
+    label = np.empty(2 * n - 1, np.int64)
+    label[2 * n - 2] = -1
+    found = 0
+    for t in range(n - 2, -1, -1):
+        node = n + t
+        if label[node] < 0 and whole[node]:
+            label[node] = found
+            found += 1
+        label[left[t]] = label[node]
+        label[right[t]] = label[node]
+    for i in range(n):
+        labels[i] = label[i]
+    total: float = best[2 * n - 2]
+    return total

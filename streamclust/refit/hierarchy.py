@@ -8,16 +8,14 @@ over clusters, so the best cut of a hierarchy is an exact dynamic programme, not
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
-from streamclust.kernels.code import best_cut, node_codes
-from streamclust.kernels.linkage import single_linkage, ward_linkage
+from streamclust.kernels.code import join_clusters, node_codes
+from streamclust.kernels.linkage import best_cut, single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
 from streamclust.refit.graph import Graph
 
@@ -59,10 +57,9 @@ def link_single(graph: Graph, U: FloatArray) -> Merges:
 
 def link_ward(graph: Graph, points: FloatArray, weights: FloatArray) -> Merges:
     """Ward's hierarchy of the points along the edges of the graph."""
-    links = graph.adjacency(np.ones(len(graph.first)))
     left, right = np.empty(graph.n - 1, np.int64), np.empty(graph.n - 1, np.int64)
-    start, neighbours = links.indptr.astype(np.int64), links.indices.astype(np.int64)
-    ward_linkage(start, neighbours, points.copy(), weights.copy(), left, right)
+    start, entry, _ = graph.lists()
+    ward_linkage(start, entry, points.copy(), weights.copy(), left, right)
     return Merges(left, right)
 
 
@@ -161,32 +158,20 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     """Merge clusters pair by pair: while that shortens the description, or down to `k`."""
     if choice.n_clusters <= 1:
         return choice
-    groups = [np.flatnonzero(choice.labels == c) for c in range(choice.n_clusters)]
-    own = {c: code.of_group(group, choice.student) for c, group in enumerate(groups)}
-    centers = np.array([code.points[group].mean(axis=0) for group in groups])
-    pairs = dict.fromkeys(_near_pairs(centers), math.nan)
-    length = choice.length
-    while len(own) > (k or 1) and pairs:
-        for (a, b), rise in pairs.items():
-            if math.isnan(rise):
-                both = np.sort(np.concatenate((groups[a], groups[b])))
-                pairs[a, b] = code.of_group(both, choice.student) - own[a] - own[b]
-        (a, b), rise = min(pairs.items(), key=lambda item: (item[1], item[0]))
-        if k is None and rise >= 0.0:
-            break
-        length += rise
-        groups[a] = np.sort(np.concatenate((groups[a], groups[b])))
-        own[a] += own.pop(b) + rise
-        renamed: dict[tuple[int, int], float] = {}
-        for (i, j), value in pairs.items():
-            x, y = (a if i == b else i), (a if j == b else j)
-            if x != y:
-                renamed[min(x, y), max(x, y)] = math.nan if a in (x, y) else value
-        pairs = renamed
-    labels = np.full(len(choice.labels), -1, np.int64)
-    for c in own:
-        labels[groups[c]] = c
-    return Choice(compact(labels, code.weights, 0.0), length, choice.student)
+    labels = choice.labels.copy()
+    grown = join_clusters(
+        code.points,
+        code.weights,
+        labels,
+        choice.n_clusters,
+        NEAR,
+        k or 0,
+        code.total,
+        code.floor,
+        choice.student,
+    )
+    labels = compact(labels, code.weights, 0.0)
+    return Choice(labels, choice.length + grown, choice.student)
 
 
 class _Cutter:
@@ -246,12 +231,3 @@ def _flat(merges: Merges, k: int) -> IntArray:
     if k == 1:
         label[:] = 0
     return compact(label[:n], np.ones(n), 0.0)
-
-
-def _near_pairs(centers: FloatArray) -> list[tuple[int, int]]:
-    """Every cluster with its nearest others, each pair once."""
-    width = min(len(centers), NEAR + 1)
-    _, order = cKDTree(centers).query(centers, k=width)
-    order = np.reshape(order, (len(centers), width))
-    pairs = {(min(a, int(b)), max(a, int(b))) for a, row in enumerate(order) for b in row if a != b}
-    return sorted(pairs)

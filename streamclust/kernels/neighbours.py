@@ -1,0 +1,130 @@
+"""Compiled pieces of the neighbour graph: nearest points by a scan, the forest, the edge lists."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamclust.kernels.compiled import kernel
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@kernel
+def scan_nearest(
+    columns: FloatArray, rows: IntArray, width: int, near: IntArray, squares: FloatArray
+) -> None:
+    """Find the nearest other points of some points by looking at all of them.
+
+    Parameters
+    ----------
+    columns : float array of shape (d, n)
+        The points, feature by feature, so that the loop over points fills vector registers.
+    rows : int array of shape (m,)
+        Whose neighbours are sought.
+    width : int
+        How many, less than n.
+    near : int array of shape (m, width)
+        Receives the neighbours, nearest first; of equally near ones the first comes first.
+    squares : float array of shape (m, width)
+        Receives their squared distances.
+    """
+    d, n = columns.shape
+    gaps = np.empty(n)
+    for r in range(rows.shape[0]):
+        i = rows[r]
+        gaps[:] = 0.0
+        for j in range(d):
+            along = columns[j]
+            own = along[i]
+            for other in range(n):
+                step = along[other] - own
+                gaps[other] += step * step
+        found = 0
+        worst = np.inf
+        for other in range(n):
+            gap = gaps[other]
+            if (gap < worst or found < width) and other != i:
+                at = min(found, width - 1)
+                while at > 0 and squares[r, at - 1] > gap:
+                    squares[r, at] = squares[r, at - 1]
+                    near[r, at] = near[r, at - 1]
+                    at -= 1
+                squares[r, at] = gap
+                near[r, at] = other
+                found = min(found + 1, width)
+                if found == width:
+                    worst = squares[r, width - 1]
+
+
+@kernel
+def span_forest(
+    first: IntArray, second: IntArray, order: IntArray, n: int, chosen: BoolArray
+) -> int:
+    """Choose the edges of a minimum spanning forest (Kruskal, 1956).
+
+    Parameters
+    ----------
+    first, second : int array of shape (m,)
+        Ends of the edges.
+    order : int array of shape (m,)
+        The edges, shortest first.
+    n : int
+        Number of points.
+    chosen : bool array of shape (m,)
+        Receives which edges belong to the forest.
+
+    Returns
+    -------
+    int
+        The number of components.
+    """
+    parent = np.arange(n)
+    components = n
+    chosen[:] = False
+    for e in order:
+        a, b = first[e], second[e]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        if a != b:
+            parent[b] = a
+            chosen[e] = True
+            components -= 1
+    return components
+
+
+@kernel
+def list_edges(
+    first: IntArray, second: IntArray, start: IntArray, entry: IntArray, edge: IntArray
+) -> None:
+    """List every point's neighbours and the edges to them.
+
+    Parameters
+    ----------
+    first, second : int array of shape (m,)
+        Ends of the edges.
+    start : int array of shape (n + 1,)
+        Receives where the neighbours of each point begin.
+    entry, edge : int array of shape (2 m,)
+        Receive the neighbours of all points, one after the other, and the edges to them.
+    """
+    n = start.shape[0] - 1
+    start[:] = 0
+    for e in range(first.shape[0]):
+        start[first[e] + 1] += 1
+        start[second[e] + 1] += 1
+    for i in range(n):
+        start[i + 1] += start[i]
+    at = start[:n].copy()
+    for e in range(first.shape[0]):
+        a, b = first[e], second[e]
+        entry[at[a]], edge[at[a]] = b, e
+        entry[at[b]], edge[at[b]] = a, e
+        at[a] += 1
+        at[b] += 1
