@@ -199,18 +199,6 @@ def node_codes(
     return codes
 
 
-@kernel
-def _pack(
-    points: FloatArray, weights: FloatArray, own: IntArray, packed: FloatArray, mass: FloatArray
-) -> None:
-    """Write some points feature by feature, so that loops over them fill vector registers."""
-    for at in range(own.shape[0]):
-        i = own[at]
-        mass[at] = weights[i]
-        for j in range(points.shape[1]):
-            packed[j, at] = points[i, j]
-
-
 @regrouping_kernel
 def _moments(
     packed: FloatArray, pulled: FloatArray, work: FloatArray, mean: FloatArray, scatter: FloatArray
@@ -323,22 +311,6 @@ def _law(
 
 
 @kernel
-def _sorted_members(labels: IntArray, n_clusters: int, begin: IntArray) -> IntArray:
-    """The points cluster by cluster, noise first; `begin[c + 1]` is where those of c begin."""
-    begin[:] = 0
-    for label in labels:
-        begin[label + 2] += 1
-    for c in range(n_clusters + 1):
-        begin[c + 1] += begin[c]
-    members = np.empty(labels.shape[0], np.int64)
-    at = begin.copy()
-    for i in range(labels.shape[0]):
-        members[at[labels[i] + 1]] = i
-        at[labels[i] + 1] += 1
-    return members
-
-
-@kernel
 def fit_clusters(
     points: FloatArray,
     weights: FloatArray,
@@ -379,15 +351,25 @@ def fit_clusters(
     """
     n, d = points.shape
     n_clusters = codes.shape[0]
-    begin = np.empty(n_clusters + 2, np.int64)
-    members = _sorted_members(labels, n_clusters, begin)
+    begin = np.zeros(n_clusters + 2, np.int64)
+    for label in labels:
+        begin[label + 2] += 1
+    for c in range(n_clusters):
+        begin[c + 2] += begin[c + 1]
+    members = np.empty(n, np.int64)
+    for i in range(n):
+        members[begin[labels[i] + 1]] = i
+        begin[labels[i] + 1] += 1
     packed = np.empty((d, n))
     room = np.empty((4, n))
     square = np.empty((2, d, d))
     for c in range(n_clusters):
-        own = members[begin[c + 1] : begin[c + 2]]
+        own = members[begin[c] : begin[c + 1]]
         mass = room[3, : own.shape[0]]
-        _pack(points, weights, own, packed, mass)
+        for at in range(own.shape[0]):
+            mass[at] = weights[own[at]]
+            for j in range(d):
+                packed[j, at] = points[own[at], j]
         codes[c], offsets[c] = _law(
             packed, mass, total, floor, student, room, square, means[c], whiteners[c]
         )
@@ -429,17 +411,16 @@ def nearest_law(
         for c in range(means.shape[0]):
             height[c] = math.exp((offsets[c] - top) / half)
     packed = np.empty((d, TILE))
-    room = np.empty((4, TILE))
-    ones = np.ones(n)
-    every = np.arange(n)
+    room = np.empty((3, TILE))
     for begin in range(0, n, TILE):
-        own = every[begin : begin + TILE]
-        count = own.shape[0]
+        count = min(TILE, n - begin)
         best, part, far = room[0, :count], room[1, :count], room[2, :count]
         given = labels[begin : begin + count]
-        _pack(points, ones, own, packed, room[3])
-        best[:] = ground
-        given[:] = -1
+        for at in range(count):
+            best[at] = ground
+            given[at] = -1
+            for j in range(d):
+                packed[j, at] = points[begin + at, j]
         for c in range(means.shape[0]):
             _squares(packed, means[c], whiteners[c], FULL, part, far)
             for at in range(count):
@@ -449,171 +430,6 @@ def nearest_law(
                 if value > best[at]:
                     best[at] = value
                     given[at] = c
-
-
-@kernel
-def _near_pairs(
-    points: FloatArray,
-    labels: IntArray,
-    n_clusters: int,
-    near: int,
-    first: IntArray,
-    second: IntArray,
-) -> int:
-    """Pair every cluster with those of nearest mean, each pair once; answer their number."""
-    d = points.shape[1]
-    means = np.zeros((n_clusters, d))
-    count = np.zeros(n_clusters)
-    for i in range(labels.shape[0]):
-        if labels[i] >= 0:
-            count[labels[i]] += 1.0
-            for j in range(d):
-                means[labels[i], j] += points[i, j]
-    for c in range(n_clusters):
-        for j in range(d):
-            means[c, j] /= count[c]
-    found = 0
-    gaps = np.empty(n_clusters)
-    for a in range(n_clusters):
-        for b in range(n_clusters):
-            gaps[b] = np.inf
-            if a != b:
-                gaps[b] = 0.0
-                for j in range(d):
-                    gaps[b] += (means[a, j] - means[b, j]) ** 2
-        for _ in range(min(near, n_clusters - 1)):
-            b = int(np.argmin(gaps))
-            gaps[b] = np.inf
-            new = True
-            for p in range(found):
-                new &= first[p] != min(a, b) or second[p] != max(a, b)
-            if new:
-                first[found], second[found] = min(a, b), max(a, b)
-                found += 1
-    return found
-
-
-@kernel
-def _follow(at: int, following: IntArray, out: IntArray, size: int) -> int:
-    """Append the points of a chain to the `size` points in `out`; answer the new size."""
-    while at >= 0:
-        out[size] = at
-        size += 1
-        at = following[at]
-    return size
-
-
-@kernel
-def _redirect(
-    first: IntArray,
-    second: IntArray,
-    rise: FloatArray,
-    kept: int,
-    gone: int,
-    seen: IntArray,
-    stamp: int,
-) -> None:
-    """Let pairs of a merged cluster be pairs of what it became, to be measured anew, each once."""
-    for p in range(first.shape[0]):
-        a = kept if first[p] == gone else first[p]
-        b = kept if second[p] == gone else second[p]
-        if first[p] < 0 or kept not in (a, b):
-            continue
-        other = b if a == kept else a
-        first[p], second[p], rise[p] = min(a, b), max(a, b), np.nan
-        if other == kept or seen[other] == stamp:
-            first[p] = -1
-        seen[other] = stamp
-
-
-@kernel
-def join_clusters(
-    points: FloatArray,
-    weights: FloatArray,
-    labels: IntArray,
-    n_clusters: int,
-    near: int,
-    least: int,
-    total: float,
-    floor: float,
-    student: bool,
-) -> float:
-    """Merge clusters pair by pair, always the pair that shortens the description most.
-
-    Parameters
-    ----------
-    points : float array of shape (n, d)
-    weights : float array of shape (n,)
-    labels : int array of shape (n,)
-        0 .. `n_clusters` - 1, or -1; every cluster has a point. Receives the merged clusters, by
-        the lower name of each pair.
-    n_clusters : int
-    near : int
-        With how many nearest clusters a cluster may be merged.
-    least : int
-        How many clusters remain at least; 0 stops where no pair shortens the description.
-    total, floor, student
-        As in `fit_clusters`.
-
-    Returns
-    -------
-    float
-        By how much the description grew; negative where it is shorter.
-    """
-    n, d = points.shape
-    packed = np.empty((d, n))
-    room = np.empty((4, n))
-    square = np.empty((2, d, d))
-    mean, whitener = np.empty(d), np.empty((d, d))
-    begin = np.empty(n_clusters + 2, np.int64)
-    members = _sorted_members(labels, n_clusters, begin)
-    following = np.full(n, -1, np.int64)  # members of a cluster as a chain
-    head, tail = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64)
-    own = np.empty(n_clusters)
-    chosen = np.empty(n, np.int64)
-    for c in range(n_clusters):
-        group = members[begin[c + 1] : begin[c + 2]]
-        head[c], tail[c] = group[0], group[-1]
-        following[group[:-1]] = group[1:]
-        mass = room[3, : group.shape[0]]
-        _pack(points, weights, group, packed, mass)
-        own[c], _ = _law(packed, mass, total, floor, student, room, square, mean, whitener)
-    first = np.empty(n_clusters * near + 1, np.int64)
-    second = np.empty(n_clusters * near + 1, np.int64)
-    count = _near_pairs(points, labels, n_clusters, near, first, second)
-    rise = np.full(count, np.nan)
-    seen = np.full(n_clusters, -1, np.int64)
-    grown = 0.0
-    alive = n_clusters
-    while alive > max(least, 1):
-        best = -1
-        for p in range(count):
-            a, b = first[p], second[p]
-            if a < 0:
-                continue
-            if math.isnan(rise[p]):
-                size = _follow(head[a], following, chosen, 0)
-                size = _follow(head[b], following, chosen, size)
-                mass = room[3, :size]
-                _pack(points, weights, chosen[:size], packed, mass)
-                both, _ = _law(packed, mass, total, floor, student, room, square, mean, whitener)
-                rise[p] = both - own[a] - own[b]
-            if best < 0 or (rise[p], a, b) < (rise[best], first[best], second[best]):
-                best = p
-        if best < 0 or (least == 0 and rise[best] >= 0.0):
-            break
-        kept, gone = first[best], second[best]
-        grown += rise[best]
-        own[kept] += own[gone] + rise[best]
-        following[tail[kept]] = head[gone]
-        tail[kept] = tail[gone]
-        head[gone] = -1
-        alive -= 1
-        _redirect(first[:count], second[:count], rise, kept, gone, seen, alive)
-    for c in range(n_clusters):
-        size = _follow(head[c], following, chosen, 0)
-        labels[chosen[:size]] = c
-    return grown
 
 
 @kernel
@@ -644,8 +460,7 @@ def number_clusters(labels: IntArray, weights: FloatArray, least: float, out: In
         if labels[i] >= 0:
             mass[labels[i]] += weights[i]
     found = 0
-    for i in range(labels.shape[0]):
-        label = labels[i]
+    for i, label in enumerate(labels):
         out[i] = -1
         if label >= 0 and mass[label] >= least:
             if name[label] < 0:

@@ -15,6 +15,7 @@ from streamclust.kernels.compiled import kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @kernel
@@ -28,30 +29,39 @@ def _root(parent: IntArray, node: int) -> int:
 
 @kernel
 def single_linkage(
-    first: IntArray, second: IntArray, n: int, left: IntArray, right: IntArray
+    first: IntArray,
+    second: IntArray,
+    order: IntArray,
+    left: IntArray,
+    right: IntArray,
+    used: BoolArray,
 ) -> int:
-    """Merge along edges that come sorted by length.
+    """Merge along the edges, the shortest first.
 
     Parameters
     ----------
     first, second : int array of shape (m,)
-        Ends of the edges, shortest edge first.
-    n : int
-        Number of points.
+        Ends of the edges.
+    order : int array of shape (m,)
+        The edges, shortest first.
     left, right : int array of shape (n - 1,)
         Receive the merges.
+    used : bool array of shape (m,)
+        Receives along which edges: a minimum spanning forest (Kruskal, 1956).
 
     Returns
     -------
     int
         The number of merges made; n - 1 iff the graph is connected.
     """
+    n = left.shape[0] + 1
     parent = np.empty(n, np.int64)
     node = np.empty(n, np.int64)
     for i in range(n):
         parent[i] = node[i] = i
     made = 0
-    for e in range(first.shape[0]):
+    used[:] = False
+    for e in order:
         a = _root(parent, first[e])
         b = _root(parent, second[e])
         if a != b:
@@ -60,6 +70,7 @@ def single_linkage(
             parent[b] = a
             node[a] = n + made
             made += 1
+            used[e] = True
             if made == n - 1:
                 break
     return made

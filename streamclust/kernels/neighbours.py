@@ -1,4 +1,4 @@
-"""Compiled pieces of the neighbour graph: nearest points by a scan, the forest, the edge lists."""
+"""Compiled pieces of the neighbour graph: nearest points by a scan, and the edge lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from streamclust.kernels.compiled import kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @kernel
@@ -57,46 +56,6 @@ def scan_nearest(
                 found = min(found + 1, width)
                 if found == width:
                     worst = squares[r, width - 1]
-
-
-@kernel
-def span_forest(
-    first: IntArray, second: IntArray, order: IntArray, n: int, chosen: BoolArray
-) -> int:
-    """Choose the edges of a minimum spanning forest (Kruskal, 1956).
-
-    Parameters
-    ----------
-    first, second : int array of shape (m,)
-        Ends of the edges.
-    order : int array of shape (m,)
-        The edges, shortest first.
-    n : int
-        Number of points.
-    chosen : bool array of shape (m,)
-        Receives which edges belong to the forest.
-
-    Returns
-    -------
-    int
-        The number of components.
-    """
-    parent = np.arange(n)
-    components = n
-    chosen[:] = False
-    for e in order:
-        a, b = first[e], second[e]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a != b:
-            parent[b] = a
-            chosen[e] = True
-            components -= 1
-    return components
 
 
 @kernel

@@ -10,6 +10,7 @@ no labels and no threshold.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,15 +106,15 @@ class Code:
         self._measured[key] = length, laws
         return length, laws
 
-    def of_group(self, group: IntArray) -> float:
-        """The code of one Gaussian cluster, given as indices."""
-        p = self.points.shape[1]
-        codes = np.empty(1)
-        laws = (codes, np.empty((1, p)), np.empty((1, p, p)), np.empty(1))
-        points, weights = self.points[group], self.weights[group]
-        whole = np.zeros(len(group), np.int64)
-        fit_clusters(points, weights, whole, self.total, self.floor, False, *laws)
-        return float(codes[0])
+    def of_groups(self, groups: Sequence[IntArray], student: bool) -> FloatArray:
+        """The code of each of some groups of points as one cluster; they may share points."""
+        p, count = self.points.shape[1], len(groups)
+        chosen = np.concatenate(groups)
+        named = np.repeat(np.arange(count), [len(group) for group in groups])
+        laws = np.empty(count), np.empty((count, p)), np.empty((count, p, p)), np.empty(count)
+        points, weights = self.points[chosen], self.weights[chosen]
+        fit_clusters(points, weights, named, self.total, self.floor, student, *laws)
+        return laws[0]
 
     def noise(self, outside: float) -> float:
         """The code of noise of so much weight."""

@@ -17,7 +17,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from streamclust.kernels.neighbours import list_edges, scan_nearest, span_forest
+from streamclust.kernels.linkage import single_linkage
+from streamclust.kernels.neighbours import list_edges, scan_nearest
 from streamclust.kernels.rcc import edge_squares
 
 FloatArray = NDArray[np.float64]
@@ -148,7 +149,8 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
     edge_squares(first, second, points, squares)
     forest = np.empty(len(first), np.bool_)
     order = np.argsort(squares, kind="stable")
-    if span_forest(first, second, order, n, forest) > 1:
+    left, right = np.empty((2, n - 1), np.int64)
+    if single_linkage(first, second, order, left, right, forest) < n - 1:
         bridges = _bridges(points, first, second)
         first, second = np.concatenate((first, bridges[0])), np.concatenate((second, bridges[1]))
         squares = np.empty(len(first))

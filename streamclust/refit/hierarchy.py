@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
-from streamclust.kernels.code import join_clusters, node_codes
+from streamclust.kernels.code import node_codes
 from streamclust.kernels.linkage import best_cut, single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
 from streamclust.refit.graph import Graph
@@ -51,7 +52,8 @@ def link_single(graph: Graph, U: FloatArray) -> Merges:
     step = U[graph.first] - U[graph.second]
     order = np.lexsort((graph.lengths, np.einsum("ij,ij->i", step, step)))
     left, right = np.empty(graph.n - 1, np.int64), np.empty(graph.n - 1, np.int64)
-    single_linkage(graph.first[order], graph.second[order], graph.n, left, right)
+    used = np.empty(len(order), np.bool_)
+    single_linkage(graph.first, graph.second, order, left, right, used)
     return Merges(left, right)
 
 
@@ -158,20 +160,58 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     """Merge clusters pair by pair: while that shortens the description, or down to `k`."""
     if choice.n_clusters <= 1:
         return choice
-    labels = choice.labels.copy()
-    grown = join_clusters(
-        code.points,
-        code.weights,
-        labels,
-        choice.n_clusters,
-        NEAR,
-        k or 0,
-        code.total,
-        code.floor,
-        choice.student,
-    )
-    labels = compact(labels, code.weights, 0.0)
-    return Choice(labels, choice.length + grown, choice.student)
+    groups = [np.flatnonzero(choice.labels == c) for c in range(choice.n_clusters)]
+    own = code.of_groups(groups, choice.student)
+    pairs = _near_pairs(np.array([code.points[group].mean(axis=0) for group in groups]))
+    rises = _rises(pairs, groups, own, code, choice.student)
+    length, alive = choice.length, choice.n_clusters
+    while alive > (k or 1) and len(pairs):
+        best = int(np.argmin(rises))  # of equal ones the first pair: pairs are sorted
+        if k is None and rises[best] >= 0.0:
+            break
+        a, b = (int(c) for c in pairs[best])
+        length += rises[best]
+        groups[a] = np.concatenate((groups[a], groups[b]))
+        own[a] += own[b] + rises[best]
+        alive -= 1
+        pairs, rises = _redirected(pairs, rises, a, b)
+        stale = np.flatnonzero(np.isnan(rises))
+        rises[stale] = _rises(pairs[stale], groups, own, code, choice.student)
+        groups[b] = groups[b][:0]
+    labels = np.full(len(choice.labels), -1, np.int64)
+    for c, group in enumerate(groups):
+        labels[group] = c
+    return Choice(compact(labels, code.weights, 0.0), float(length), choice.student)
+
+
+def _near_pairs(centers: FloatArray) -> IntArray:
+    """Every cluster with its nearest others, each pair once, sorted."""
+    width = min(len(centers), NEAR + 1)
+    order = cKDTree(centers).query(centers, k=width)[1].reshape(len(centers), width)
+    pairs = np.stack((np.repeat(np.arange(len(centers)), width), order.ravel()), axis=1)
+    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+    return np.unique(pairs, axis=0).astype(np.int64)
+
+
+def _rises(
+    pairs: IntArray, groups: Sequence[IntArray], own: FloatArray, code: Code, student: bool
+) -> FloatArray:
+    """By how much the description grows where two groups become one, for every pair."""
+    if not len(pairs):
+        return np.empty(0)
+    both = [np.concatenate((groups[a], groups[b])) for a, b in pairs.tolist()]
+    rises: FloatArray = code.of_groups(both, student) - own[pairs].sum(axis=1)
+    return rises
+
+
+def _redirected(pairs: IntArray, rises: FloatArray, a: int, b: int) -> tuple[IntArray, FloatArray]:
+    """The pairs when group b has become a part of group a; those of a are to be measured anew."""
+    pairs = np.sort(np.where(pairs == b, a, pairs), axis=1)
+    rises = np.where((pairs == a).any(axis=1), np.nan, rises)
+    keys = pairs[:, 0] * (int(pairs.max()) + 1) + pairs[:, 1]
+    kept = np.unique(keys, return_index=True)[1]
+    kept = kept[pairs[kept, 0] != pairs[kept, 1]]
+    return pairs[kept], rises[kept]
 
 
 class _Cutter:

@@ -67,7 +67,7 @@ def best_cut_length(left, right, codes, noise, penalty):
     return min(lengths(2 * n - 2))
 
 
-def joined(points, weights, labels, near, least, floor, student):
+def naive_join(points, weights, labels, near, k, floor, student):
     """Merge the best of the near pairs again and again, measuring every pair anew."""
     labels = labels.copy()
     total = weights.sum()
@@ -88,10 +88,10 @@ def joined(points, weights, labels, near, least, floor, student):
         tuple(sorted((a, int(b)))) for a in names for b in np.argsort(gaps[a])[:near] if a != b
     }
     grown = 0.0
-    while len(set(labels[labels >= 0])) > max(least, 1) and pairs:
+    while len(set(labels[labels >= 0])) > (k or 1) and pairs:
         rises = {(a, b): both(a, b) - told(a) - told(b) for a, b in pairs}
         a, b = min(pairs, key=lambda pair: (rises[pair], pair))
-        if least == 0 and rises[a, b] >= 0.0:
+        if k is None and rises[a, b] >= 0.0:
             break
         grown += rises[a, b]
         labels[labels == b] = a

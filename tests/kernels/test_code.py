@@ -3,13 +3,12 @@ import pytest
 
 from streamclust.kernels.code import (
     fit_clusters,
-    join_clusters,
     nearest_law,
     node_codes,
     number_clusters,
 )
 from streamclust.kernels.linkage import best_cut
-from tests.kernels.code_references import best_cut_length, joined, law, log_density
+from tests.kernels.code_references import best_cut_length, law, log_density
 
 
 def random_tree(n, rng):
@@ -124,22 +123,6 @@ def test_best_cut_is_the_best_of_all(seed, penalty):
         node = next(i for i in range(n, 2 * n - 1) if sorted(members[i]) == rows)
         told += codes[node] + penalty
     assert told == pytest.approx(length)
-
-
-@pytest.mark.parametrize("student", [False, True])
-@pytest.mark.parametrize(("near", "least"), [(1, 0), (3, 0), (3, 1), (4, 5), (30, 2)])
-def test_join_clusters(near, least, student):
-    rng = np.random.default_rng(near + least)
-    n, k = 200, 9
-    labels = rng.integers(-1, k, n)
-    points = rng.normal(size=(n, 2)) + 4.0 * rng.normal(size=(4, 2))[labels % 4]
-    weights = rng.uniform(0.5, 2.0, n)
-    expected, grown = joined(points, weights, labels, near, least, 0.02, student)
-    total = weights.sum()
-    found = labels.copy()
-    told = join_clusters(points, weights, found, k, near, least, total, 0.02, student)
-    assert np.array_equal(found, expected)
-    assert told == pytest.approx(grown)
 
 
 @pytest.mark.parametrize("least", [0.0, 1.5, 100.0])

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from streamclust.kernels.neighbours import list_edges, scan_nearest, span_forest
+from streamclust.kernels.neighbours import list_edges, scan_nearest
 
 
 def edges(n, m, seed):
@@ -32,21 +30,6 @@ def test_scan_nearest_beyond_the_range_of_squares():
     near, squares = np.empty((3, 2), np.int64), np.empty((3, 2))
     scan_nearest(np.array([[-1e200, 0.0, 1e200]]), np.arange(3), 2, near, squares)
     assert near.tolist() == [[1, 2], [0, 2], [0, 1]]
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("m", [0, 12, 200])
-def test_span_forest(m, seed):
-    n = 25
-    first, second = edges(n, m, seed)
-    lengths = np.random.default_rng(seed).uniform(1.0, 2.0, len(first))
-    chosen = np.empty(len(first), np.bool_)
-    count = span_forest(first, second, np.argsort(lengths), n, chosen)
-    graph = coo_array((lengths, (first, second)), (n, n))
-    assert count == connected_components(graph, directed=False)[0]
-    forest = minimum_spanning_tree(graph)
-    assert lengths[chosen].sum() == pytest.approx(forest.sum())
-    assert chosen.sum() == n - count
 
 
 @pytest.mark.parametrize("m", [0, 60])
