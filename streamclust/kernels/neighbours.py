@@ -41,21 +41,22 @@ def scan_nearest(
             for other in range(n):
                 step = along[other] - own
                 gaps[other] += step * step
-        found = 0
-        worst = np.inf
-        for other in range(n):
+        top, who = squares[r], near[r]
+        top[:] = np.inf
+        found, worst = 0, np.inf
+        # outwards from the point itself: in a sorted window the near ones come early
+        for step in range(1, n):
+            other = i + step if i + step < n else n - 1 - step
             gap = gaps[other]
-            if (gap < worst or found < width) and other != i:
-                at = min(found, width - 1)
-                while at > 0 and squares[r, at - 1] > gap:
-                    squares[r, at] = squares[r, at - 1]
-                    near[r, at] = near[r, at - 1]
-                    at -= 1
-                squares[r, at] = gap
-                near[r, at] = other
-                found = min(found + 1, width)
-                if found == width:
-                    worst = squares[r, width - 1]
+            if gap > worst or (gap == worst and found == width and other > i):
+                continue
+            at = min(found, width - 1)
+            while at > 0 and (top[at - 1] > gap or (top[at - 1] == gap and who[at - 1] > other)):
+                top[at], who[at] = top[at - 1], who[at - 1]
+                at -= 1
+            top[at], who[at] = gap, other
+            found = min(found + 1, width)
+            worst = top[width - 1]
 
 
 @kernel

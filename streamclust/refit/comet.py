@@ -29,7 +29,7 @@ from streamclust.refit.base import BatchEstimator
 from streamclust.refit.code import Code, code_space, compact
 from streamclust.refit.fusion import FusionGraph
 from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
-from streamclust.refit.hierarchy import choose, choose_exactly, link_single, link_ward
+from streamclust.refit.hierarchy import choose, choose_exactly, confirm, link_single, link_ward
 from streamclust.refit.valley import join_without_valley
 
 FloatArray = NDArray[np.float64]
@@ -185,18 +185,19 @@ class COMET(BatchEstimator):
         Z = code_space(points, weights)
         code = Code(Z, weights)
         graph = neighbour_graph(points, neighbour_count(n))
-        U = embed(Z, weights, graph, self.fusion_strength, self.batch_size, self.seed)
-        hierarchies = [
-            link_single(graph, U),
-            link_ward(graph, U, weights),
-            link_ward(graph, Z, weights),
-        ]
-        if self.n_clusters is not None:
-            exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
-            return exact.labels, exact.length, False
+        plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)
         start = former if former is not None else carried if carried.max() >= 0 else None
-        pieces = choose(hierarchies, code, start)
+        pieces = None
+        if start is not None and self.n_clusters is None:
+            pieces = confirm(start, plain, code)
+        if pieces is None:
+            U = embed(Z, weights, graph, self.fusion_strength, self.batch_size, self.seed)
+            hierarchies = [link_single(graph, U), link_ward(graph, U, weights), plain]
+            if self.n_clusters is not None:
+                exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
+                return exact.labels, exact.length, False
+            pieces = choose(hierarchies, code, start)
         labels = join_without_valley(pieces, code, graph)
         if former is not None:
             held = code.best(former).length - code.best(labels).length

@@ -65,6 +65,28 @@ def link_ward(graph: Graph, points: FloatArray, weights: FloatArray) -> Merges:
     return Merges(left, right)
 
 
+def confirm(former: IntArray, merges: Merges, code: Code) -> Choice | None:
+    """An earlier clustering, polished, where nothing shorter is in sight.
+
+    In sight are the single cluster, noise, and what the best cut of one hierarchy refines into: a
+    window that changed a little costs little.
+
+    Parameters
+    ----------
+    former : int array of shape (n,)
+        0 .. K - 1, or -1.
+    merges : Merges
+    code : Code
+    """
+    held = polish(code.best(former), code)
+    if held.n_clusters <= 1:
+        return None
+    whole = np.zeros(len(code.points), np.int64)
+    cuts = _shortest(_cuts([_Cutter(merges, code)]), code)
+    rivals = [code.refine(code.best(labels)).length for labels in (whole, *cuts[:1])]
+    return held if held.length <= min(code.total * code.log_volume, *rivals) else None
+
+
 def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = None) -> Choice:
     """The clustering of shortest description, the single cluster and pure noise included.
 
@@ -74,8 +96,7 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
         The finest useful cut of the first and of the last one is joined upwards as well.
     code : Code
     former : int array of shape (n,), optional
-        One more candidate. Where it polishes into something shorter than what the best cut refines
-        into, the search ends there: a window that changed a little costs little.
+        One more candidate.
 
     Returns
     -------
@@ -86,24 +107,15 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     one = code.refine(code.best(whole))
     noise = code.total * code.log_volume
     cutters = [_Cutter(merges, code) for merges in hierarchies]
-    cuts = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
-    unlike = sorted(_different(cuts), key=lambda labels: code.measure(labels, False)[0])
-    known: dict[tuple[bytes, bool], Choice] = {}
-    if former is not None:
-        held = polish(code.best(former), code, known)
-        rivals = [one, *(code.refine(code.best(labels)) for labels in unlike[:1])]
-        shortest = min(noise, *(rival.length for rival in rivals))
-        if held.n_clusters > 1 and held.length <= shortest:
-            return held
-        tried = [held, *rivals]
-    else:
-        tried = [one]
-    measured = [code.best(labels) for labels in unlike[:MEASURED]]
+    measured = [code.best(labels) for labels in _shortest(_cuts(cutters), code)[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
     starts = [choice for choice in measured if choice.n_clusters <= CROWD][:1]
     starts += [code.best(labels) for labels in fine if labels.max() < FINEST]
-    tried += [*measured, *(polish(start, code, known) for start in starts)]
+    if former is not None:
+        starts.append(code.best(former))
+    known: dict[tuple[bytes, bool], Choice] = {}
+    tried = [one, *measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
     if best.n_clusters > 1 and best.length < noise:
         return best
@@ -243,6 +255,16 @@ class _Cutter:
             else:
                 high = middle
         return found
+
+
+def _cuts(cutters: Sequence[_Cutter]) -> list[IntArray]:
+    """The cuts at all prices, each once."""
+    return _different([cut.at(price * cut.code.unit) for cut in cutters for price in PRICES])
+
+
+def _shortest(cuts: Sequence[IntArray], code: Code) -> list[IntArray]:
+    """The cuts by their length under the Gaussian law."""
+    return sorted(cuts, key=lambda labels: code.measure(labels, False)[0])
 
 
 def _different(candidates: Sequence[IntArray]) -> list[IntArray]:
