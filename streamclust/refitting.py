@@ -25,7 +25,6 @@ from streamclust.identity import SHARE, lineage, match, succeed
 from streamclust.kernels import stream
 from streamclust.refit.offered import build
 from streamclust.regions import AMBIGUOUS
-from streamclust.representatives import FEWEST
 from streamclust.results import NOISE, FloatArray, IntArray
 from streamclust.router import Router
 from streamclust.scaling import Scaling
@@ -42,6 +41,8 @@ from streamclust.windows import Window
 
 WARM_UP = 40
 """Events before anything is clustered."""
+FEWEST = 5
+"""Window points of a living center from which it is placed anew."""
 LONGEST = 20_000
 """Events between two refits at the most."""
 ASKED = "asked for"

@@ -1,26 +1,34 @@
 """How many centers a cluster needs: one median, unless it misrepresents the group.
 
 Answers are given by the nearest center. Where much of a cluster lies nearer to the centers of
-others (it is bent, or long beside a small neighbour), those answers would contradict the refit that
-found it, so the cluster gets another center there (engine.md, "Identity").
+others because it is bent or long, those answers would contradict the refit that found it, so the
+cluster gets another center there (engine.md, "Identity"). A cluster that is merely broader than its
+neighbour is not misrepresented: its points are near in units of its own scale.
 """
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
+from numpy.typing import NDArray
 
 from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
 from streamclust.robust import lp_median
 
-MISFIT = 0.1
+BoolArray = NDArray[np.bool_]
+
+MISFIT = 0.05
 """Share of a cluster's weight that lies nearer to other clusters before it gets another center."""
 GAIN = 0.25
-"""Least part of that weight which another center must win back."""
+"""Least part of that weight which another center must win back; and all of them of all clusters."""
 MOST = 8
 """Centers of one cluster at the most."""
-FEWEST = 5
-"""Points from which a center can be placed anew; a cluster of several has so many for each."""
+FEWEST = 20
+"""Points that a center has at least, where its cluster has several."""
+PASSES = 2
+"""How often every misrepresented cluster is looked at."""
 ROUNDS = 3
 """Rounds of placing a cluster's centers at the medians of their points, and assigning these."""
 
@@ -51,9 +59,16 @@ def represent(
     positions : array of shape (m, n_features)
     """
     cover = _Cover(points, weights, labels, frame_weights, p)
-    k = len(cover.owners)
-    for cluster in range(k if k > 1 else 0):
-        cover.refine(cluster)
+    one_each, wrong = cover, cover.wrong()
+    bent = cover.bent(wrong)
+    if bent:
+        # Centers of one cluster take from its neighbours what these win back in their turn.
+        cover = copy(cover)
+        for _ in range(PASSES):
+            for cluster in bent:
+                cover.refine(cluster)
+        if weights[cover.wrong()].sum() > (1.0 - GAIN) * weights[wrong].sum():
+            cover = one_each
     return cover.in_order()
 
 
@@ -83,19 +98,40 @@ class _Cover:
         self.positions = medians(points, weights, labels, frame_weights, p)
         self.owners = np.arange(len(self.positions))
 
+    def bent(self, wrong: BoolArray) -> list[int]:
+        """Return the clusters, of one center each, that it misrepresents.
+
+        Many of their points are nearer to others, and that also in units of the clusters' scales.
+        """
+        table = self._distances(self.points, self.positions)
+        own = np.take_along_axis(table, np.maximum(self.labels, 0)[:, None], axis=1)[:, 0]
+        scales = [np.median(own[self.labels == c]) for c in range(len(self.positions))]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(table == 0.0, 0.0, table / np.array(scales))
+        far = wrong & (relative.argmin(axis=1) != self.labels)
+        kept = self.labels >= 0
+        mass = np.bincount(self.labels[kept], self.weights[kept])
+        lost = np.bincount(self.labels[far], self.weights[far], minlength=len(mass))
+        return np.flatnonzero(lost > MISFIT * mass).tolist()
+
     def refine(self, cluster: int) -> None:
         """Give a cluster more centers while they win enough of it back."""
         mine = np.flatnonzero(self.labels == cluster)
-        mass = self.weights[mine].sum()
-        lost = self._lost(mine, cluster)
-        while self.weights[lost].sum() > MISFIT * mass and self._count(cluster) < MOST:
+        enough = MISFIT * self.weights[mine].sum()
+        lost = mine[self.wrong()[mine]]
+        while self.weights[lost].sum() > enough and np.sum(self.owners == cluster) < MOST:
             before = self.members, self.positions, self.owners
             fits = self._add(mine, lost, cluster)
-            left = self._lost(mine, cluster)
+            left = mine[self.wrong()[mine]]
             if not fits or self.weights[left].sum() > (1.0 - GAIN) * self.weights[lost].sum():
                 self.members, self.positions, self.owners = before
                 return
             lost = left
+
+    def wrong(self) -> BoolArray:
+        """Return which points lie nearer to a center of another cluster."""
+        nearest = self._distances(self.points, self.positions).argmin(axis=1)
+        return np.asarray((self.labels >= 0) & (self.owners[nearest] != self.labels))
 
     def in_order(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return members, owners and positions, a cluster's heaviest center first."""
@@ -107,18 +143,8 @@ class _Cover:
         members = np.where(kept, rank[self.members], -1)
         return members, self.owners[order], self.positions[order]
 
-    def _count(self, cluster: int) -> int:
-        return int(np.count_nonzero(self.owners == cluster))
-
-    def _lost(self, mine: IntArray, cluster: int) -> IntArray:
-        """Return the points of a cluster that lie nearer to a center of another one."""
-        nearest = self._nearest(mine, np.arange(len(self.owners)))
-        return np.asarray(mine[self.owners[nearest] != cluster])
-
-    def _nearest(self, mine: IntArray, slots: IntArray) -> IntArray:
-        among = self.positions[slots]
-        table = stream.distance_table(self.points[mine], among, self.frame_weights, self.p)
-        return np.asarray(slots[table.argmin(axis=1)])
+    def _distances(self, points: FloatArray, centers: FloatArray) -> FloatArray:
+        return stream.distance_table(points, centers, self.frame_weights, self.p)
 
     def _add(self, mine: IntArray, lost: IntArray, cluster: int) -> bool:
         """Add a center for a cluster, begun at its lost points; tell whether all have enough."""
@@ -129,7 +155,9 @@ class _Cover:
         self.members[lost] = slots[-1]
         for turn in range(ROUNDS):
             if turn:
-                self.members[mine] = self._nearest(mine, slots)
+                self.members[mine] = slots[
+                    self._distances(self.points[mine], self.positions[slots]).argmin(axis=1)
+                ]
             for slot in slots.tolist():
                 group = mine[self.members[mine] == slot]
                 if len(group) < FEWEST:

@@ -111,7 +111,7 @@ def test_clear_and_is_empty():
 
 def test_a_state_restores_everything_and_a_false_one_is_refused():
     window = filled(30, 20, 0.1, 3)
-    other = Reservoir(20, 7.0)
+    other = Reservoir(20, window.half_life)
     other.from_state(window.to_state(), 1)
     row = np.array([99.0, 31.0, 1.0])
     window.update(row, 0.01)
