@@ -92,6 +92,11 @@ class Evidence:
         self.alarms = int(state["alarms"])
 
 
+def load() -> None:
+    """Import the detectors, which takes seconds: in a thread, before they are needed."""
+    import river.drift  # noqa: F401, PLC0415
+
+
 def _tests() -> tuple[PageHinkley, PageHinkley]:
     from river.drift import PageHinkley  # noqa: PLC0415 - takes seconds to import
 
