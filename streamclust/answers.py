@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.census import relative_distances
+from streamclust.desk import Desk, address_of
 from streamclust.errors import NotReady, UnknownCluster
 from streamclust.features import FeatureSpace, table_of
 from streamclust.kernels import stream
@@ -57,21 +58,22 @@ class Answers:
         self._router = router
         self.rules = RuleBook(features, scaling, window, router.tree, tracker)
         self.ratio = AMBIGUOUS
-        self.refresh()
+        self._desk: Desk
+        self._labels: list[int] = []
 
-    def refresh(self) -> None:
-        """Take over the components' arrays, after any of them was replaced."""
+    def refresh(self, desk: Desk) -> None:
+        """Take over where the components' arrays are, after any of them was replaced."""
         t = self._tracker
-        state = (t.centers, t.stats, t.counts, t.gauges)
-        self._view = (self._scaling.frame, self._router.table, *state)
+        self._desk = desk
         self._labels = [*t.clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
         """Return the cluster id of an event, or -1."""
         row = self._features.read(x, 0.0, 1.0)
-        if row is None:
-            row = self._resolve(x)[0]
-        label = self._labels[stream.assign(row, *self._view)]
+        if not row:
+            fresh = self._resolve(x)[0]
+            row = address_of(fresh)
+        label = self._labels[stream.assign_at(self._desk.address, row)]
         if label == REFUSED:
             self._resolve(x)
         return label
@@ -91,7 +93,8 @@ class Answers:
         for start in range(0, len(values), BLOCK):
             rows = self._features.block(values[start : start + BLOCK], order, 0.0, 1.0)
             slots = np.empty(len(rows), dtype=np.int64)
-            stop = stream.assign_rows(rows, slots, *self._view)
+            places = address_of(rows), address_of(slots)
+            stop = stream.assign_rows_at(self._desk.address, *places, len(rows))
             if stop < len(rows):
                 self._features.refuse(values[start + stop, order], start + stop)
             labels[start : start + len(rows)] = ids[slots]
@@ -100,7 +103,7 @@ class Answers:
     def assign(self, x: Mapping[FeatureName, Any]) -> Assignment:
         """Return cluster id, region, alternatives and scaled distance of an event."""
         row, absent = self._resolve(x)
-        slot = stream.assign(row, *self._view)
+        slot = self._slot(row)
         if not self._tracker.k:
             return Assignment(NOISE, Region.COLD, substituted=absent)
         relative = self._relative(row)
@@ -114,7 +117,7 @@ class Answers:
         """Return the conditions and the fence that gave an event its label."""
         row, absent = self._resolve(x)
         self._warm()
-        label = self._labels[stream.assign(row, *self._view)]
+        label = self._labels[self._slot(row)]
         return self.rules.explanation(label, row[0, :-2], absent)
 
     def rule(self, cluster: int) -> Rule:
@@ -126,7 +129,7 @@ class Answers:
         """Return what keeps an event from a living cluster."""
         row, _ = self._resolve(x)
         self.living(cluster)
-        label = self._labels[stream.assign(row, *self._view)]
+        label = self._labels[self._slot(row)]
         return self.rules.why_not(label, cluster, row[0, :-2], self._ask)
 
     def score(self, x: Mapping[FeatureName, Any]) -> float:
@@ -134,7 +137,7 @@ class Answers:
         row, _ = self._resolve(x)
         if not self._tracker.k:
             return 0.0
-        stream.assign(row, *self._view)
+        self._slot(row)
         limits = self._tracker.living_stats[:, stream.FENCE]
         return float(relative_distances(self._distances(row), limits).min())
 
@@ -143,7 +146,7 @@ class Answers:
         row, _ = self._resolve(x)
         if not self._tracker.k:
             return {}
-        stream.assign(row, *self._view)
+        self._slot(row)
         told: dict[FeatureName, float] = {}
         for cluster, far in zip(self._tracker.clusters, self._relative(row).tolist(), strict=True):
             told[cluster] = min(far, told.get(cluster, math.inf))
@@ -178,6 +181,10 @@ class Answers:
         """Return the living centers by id, in the user's units."""
         return {c: self.rules.center(slot) for slot, c in enumerate(self._tracker.ids)}
 
+    def _slot(self, row: FloatArray) -> int:
+        """Return the slot that answers a row; measure the row from the origin."""
+        return stream.assign_at(self._desk.address, address_of(row))
+
     def _distances(self, row: FloatArray) -> FloatArray:
         """Return the distances of a row that `assign` has measured from the origin."""
         return self._tracker.distances(row[:, :-2], self._scaling.weights).reshape(-1)
@@ -193,7 +200,7 @@ class Answers:
     def _ask(self, values: FloatArray) -> int:
         """Return the label of a row of values in the user's units."""
         row = np.concatenate([values, [0.0, 1.0]])[None]
-        return self._labels[stream.assign(row, *self._view)]
+        return self._labels[self._slot(row)]
 
     def living(self, cluster: int) -> None:
         """Raise UnknownCluster unless a cluster of this id lives."""

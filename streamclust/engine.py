@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.answers import BLOCK, Answers
+from streamclust.desk import address_of
 from streamclust.errors import InvalidParameter, InvalidPoint, InvariantBroken
 from streamclust.events import (
     CenterDeleted,
@@ -109,10 +110,11 @@ class Engine:
         if not (self.by_events and isnan(time)):
             self._check_time(time)
         row = self.features.read(x, time, weight)
-        if row is None:
+        if not row:
             self._check_weight(weight)
-            row = self._resolve(x, time, weight)
-        _, why = stream.observe(row, *self._view)
+            fresh = self._resolve(x, time, weight)
+            row = address_of(fresh)
+        why = stream.observe_at(self._desk.address, row, 1) & 3
         if why == stream.DONE:
             return
         if why == stream.ALERT:
@@ -282,7 +284,9 @@ class Engine:
                 time = float(rows[at, -2])
                 if not self.by_events or not isnan(time):
                     self._check_time(time)
-            done, why = stream.observe(rows[at:], *self._view)
+            left = rows[at:]
+            stopped = stream.observe_at(self._desk.address, address_of(left), len(left))
+            done, why = divmod(stopped, 4)
             at += done
             if why == stream.ALERT:
                 self._dispatch(self._alerts())
@@ -299,11 +303,11 @@ class Engine:
 
     def _refresh(self) -> None:
         """Take over the components' arrays, after any of them was replaced."""
-        self._view = self.tracker.view(
+        self._desk = self.tracker.desk(
             self.scaling.frame, self.window, self.recent, self.router.table
         )
         self.answers.ratio = self.refitter.ratio
-        self.answers.refresh()
+        self.answers.refresh(self._desk)
 
     # ------------------------------------------------------------ the queue
 
@@ -398,7 +402,7 @@ class Engine:
 
     def memory_usage(self) -> int:
         """Return the bytes of all arrays: bounded by settings, features and centers."""
-        own = sum(int(array.nbytes) for array in self._view)
+        own = sum(int(array.nbytes) for array in self._desk.arrays)
         return own + bytes_in(self.router.tree.to_state())
 
     def to_state(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from streamclust.desk import Desk
 from streamclust.errors import InvariantBroken
 from streamclust.events import (
     CenterDeleted,
@@ -168,11 +169,11 @@ class CenterTracker:
         """The figures of the living centers, shape (k, N_STATS), columns as in kernels.stream."""
         return self.stats[: self.k]
 
-    def view(
+    def desk(
         self, frame: FloatArray, window: Window, recent: RecentPoints, table: FloatArray
-    ) -> tuple[Any, ...]:
-        """Return what `kernels.stream.observe` takes after the rows, until one is replaced."""
-        return (
+    ) -> Desk:
+        """Return where everything is that an event changes, until an array is replaced."""
+        return Desk(
             frame,
             self.centers,
             self.placed,

@@ -19,6 +19,7 @@ FLOORS: dict[float, str] = {
     0: "errors results",
     1: "parameters kernels.compiled",
     1.5: "kernels.*",
+    1.75: "desk",
     2: "nodes roster windows features scaling robust drift events snapshot",
     2.5: "boxes corrections export growth packing regions representatives",
     2.75: "structure",

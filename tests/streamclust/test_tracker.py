@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from streamclust.desk import address_of
 from streamclust.errors import InvariantBroken
 from streamclust.events import CenterDeleted, CenterInserted, CenterMoved, ClusterBorn, ClusterDied
 from streamclust.kernels import stream
@@ -52,11 +53,16 @@ def adopt(made, positions, ids=None, clusters=None, spared=()):
     return made.adopt(found, spared)
 
 
+def observe(row, made, window):
+    desk = made.desk(FRAME, window, RECENT, TABLE)
+    return stream.observe_at(desk.address, address_of(row), 1) & 3
+
+
 def feed(made, window, points):
     found = []
     for point in points:
         row = np.array([[*point, np.nan, 1.0]])
-        if stream.observe(row, *made.view(FRAME, window, RECENT, TABLE))[1] == stream.ALERT:
+        if observe(row, made, window) == stream.ALERT:
             found += made.react(FRAME[1])
         made._check()
     return found
@@ -120,7 +126,7 @@ def test_time_that_passes_brings_deaths():
     made, window = tracker(by_events=False)
     feed_times = np.arange(100.0)
     for t in feed_times:
-        stream.observe(np.array([[0.0, 0.0, t, 1.0]]), *made.view(FRAME, window, RECENT, TABLE))
+        observe(np.array([[0.0, 0.0, t, 1.0]]), made, window)
     adopt(made, [[0, 0], [20, 0]])
     assert not made.pass_time(150.0)
     events = made.pass_time(10_000.0)
