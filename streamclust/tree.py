@@ -67,7 +67,7 @@ class ThresholdTree:
         Whether cuts prefer gaps in the window, or follow the paper's law.
     draws : int, default 16
         Random spines that compete at each node of a rebuild (one under "paper").
-    leaves_per_center : int, default 4
+    leaves_per_center : int, default 8
         Bound on the leaves, corrections included, per center; 1: exactly one leaf each.
     seed : int, default 0
 
@@ -84,7 +84,7 @@ class ThresholdTree:
         p: float = 2.0,
         measure: str = "gap",
         draws: int = 16,
-        leaves_per_center: int = 4,
+        leaves_per_center: int = 8,
         seed: int = 0,
     ) -> None:
         if not (math.isfinite(p) and p >= 1):
