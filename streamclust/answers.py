@@ -113,8 +113,9 @@ class Answers:
         """Return the conditions and the fence that gave an event its label."""
         row, absent = self._resolve(x)
         self._warm()
+        value = row[0, :-2].copy()  # assigning measures the row from the origin
         label = self._labels[stream.assign(row, *self._view)]
-        return self.rules.explanation(label, row[0, :-2], absent)
+        return self.rules.explanation(label, row[0, :-2], value, absent)
 
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
@@ -125,8 +126,9 @@ class Answers:
         """Return what keeps an event from a living cluster."""
         row, _ = self._resolve(x)
         self._living(cluster)
+        value = row[0, :-2].copy()
         label = self._labels[stream.assign(row, *self._view)]
-        return self.rules.why_not(label, cluster, row[0, :-2], self._ask)
+        return self.rules.why_not(label, cluster, row[0, :-2], value, self._ask)
 
     def score(self, x: Mapping[FeatureName, Any]) -> float:
         """Return distance over fence, smallest of all clusters; above 1 is noise, 0 while cold."""
