@@ -172,11 +172,11 @@ def plot(folder, ks, results):
     left.plot(ks, first * log / log[0], "k--", label="growth of log^3 k")
     left.set(xscale="log", yscale="log", xlabel="centers k", ylabel="CPU ms per update")
     left.set_title("time")
-    left.legend(fontsize=8)
     right.axhline(1, color="k", linewidth=0.8)
     right.set(xscale="log", yscale="log", xlabel="centers k", ylabel="k x share of answers")
-    right.set_title("foreign answers per update (colours and marks as on the left)")
-    figure.tight_layout()
+    right.set_title("foreign answers per update")
+    figure.legend(loc="lower center", ncols=4, fontsize=8)
+    figure.tight_layout(rect=(0, 0.1, 1, 1))
     figure.savefig(folder / "recourse.png", dpi=120)
 
 
