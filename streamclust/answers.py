@@ -117,8 +117,9 @@ class Answers:
         """Return the conditions and the fence that gave an event its label."""
         row, absent = self._resolve(x)
         self._warm()
+        value = row[0, :-2].copy()  # assigning measures the row from the origin
         label = self._labels[self._slot(row)]
-        return self.rules.explanation(label, row[0, :-2], absent)
+        return self.rules.explanation(label, row[0, :-2], value, absent)
 
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
@@ -129,8 +130,9 @@ class Answers:
         """Return what keeps an event from a living cluster."""
         row, _ = self._resolve(x)
         self.living(cluster)
+        value = row[0, :-2].copy()
         label = self._labels[self._slot(row)]
-        return self.rules.why_not(label, cluster, row[0, :-2], self._ask)
+        return self.rules.why_not(label, cluster, row[0, :-2], value, self._ask)
 
     def score(self, x: Mapping[FeatureName, Any]) -> float:
         """Return distance over fence, smallest of all clusters; above 1 is noise, 0 while cold."""

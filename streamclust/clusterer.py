@@ -135,7 +135,7 @@ class StreamClusterer(base.Clusterer):
         refit_mode: str = "inline",
         refit_lag: int = 1000,
         assign: str = "tree",
-        leaves_per_center: int = 4,
+        leaves_per_center: int = 8,
         draws: int = 16,
         measure: str = "gap",
         noise: bool = True,

@@ -200,7 +200,7 @@ _ROWS = (
     Parameter(
         "leaves_per_center",
         "int",
-        4,
+        8,
         "more: finer rules, closer to the nearest center",
         low=1,
         high=64,

@@ -28,10 +28,12 @@ from streamclust.results import NOISE, FloatArray
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 
-ROWS = 24_000
-"""Rows that corrections are learned from: recent points and residual copies of them."""
+COPIES = 16
+"""Residual copies of each recent point, beside it, that corrections are learned from."""
+ROWS = 1 << 16
+"""Points and copies at the most ..."""
 ENTRIES = 1 << 22
-"""Entries of those rows at the most; with many features there are fewer copies."""
+"""... and their entries: with many features there are fewer copies."""
 FAITHFUL = 0.99
 """Prequential fidelity from which a refit that moved nothing leaves the tree as it is: calm ids."""
 BORROW = 30.0
@@ -160,19 +162,19 @@ class Router:
     def _correct(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
         """Learn corrections from recent points and residual copies, labelled by the centers.
 
-        Rows, not leaves, limit what corrections can learn, and labels are free: the residual of a
-        point around its center, with random signs, makes another point (engine_measured.md, 5). A
-        cluster of few recent points borrows residuals of others, in units of its own scale: shapes
-        of twenty points say too little about where its border runs.
+        Rows, not leaves, limit what corrections can learn, and labels are free: residuals of a
+        cluster's points, mixed so that their covariance stays, make more points around its center.
+        A cluster of few recent points borrows residuals of others, in units of its own scale:
+        shapes of twenty points say too little about where its border runs.
         """
         slots = tracker.owners(points, weights)
         points, slots = points[slots >= 0], slots[slots >= 0]
         if tracker.k < 2 or not len(points):
             return
         n, d = points.shape
-        times = max(0, min(ROWS, ENTRIES // d) // n - 1)
+        n_rows = max(n, min((1 + COPIES) * n, ROWS, ENTRIES // d))
         sizes = np.bincount(slots, minlength=tracker.k)
-        copies = np.empty((times * n, d))
+        copies = np.empty((n_rows - n, d))
         copy_residuals(
             points,
             slots,
@@ -184,7 +186,7 @@ class Router:
             copies,
         )
         every = np.concatenate([points, copies])
-        hints = np.tile(slots, times + 1)
+        hints = np.resize(slots, n_rows)
         labels = np.array(tracker.ids)[tracker.nearest(every, hints, weights)]
         self.tree.correct(every, labels)
 

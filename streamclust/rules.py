@@ -78,7 +78,9 @@ class RuleBook:
         digits = self._digits()
         return {cluster: either(_lines(self.boxes(cluster), digits)) for cluster in clusters}
 
-    def why_not(self, label: int, cluster: int, point: FloatArray, ask: Ask) -> WhyNot:
+    def why_not(
+        self, label: int, cluster: int, point: FloatArray, value: FloatArray, ask: Ask
+    ) -> WhyNot:
         """Say what keeps `point` from `cluster`.
 
         Parameters
@@ -87,11 +89,10 @@ class RuleBook:
             The answer for `point`.
         cluster : int
             A living cluster.
-        point : array of shape (n_features,)
-            Measured from the origin.
+        point, value : arrays of shape (n_features,)
+            Measured from the origin, and in the user's units.
         ask : function from a row of the user's values to its label
         """
-        value = self._scaling.origin + point
         best: tuple[float, dict[FeatureName, float], FloatArray] | None = None
         fewest: tuple[tuple[int, float], tuple[Condition, ...]] | None = None
         for box in self._intervals(cluster):
@@ -113,7 +114,9 @@ class RuleBook:
         distances = self._tracker.distances(shown[None], self._scaling.weights)[0]
         slot = min(self._tracker.slots(cluster), key=lambda s: float(distances[s]))
         told = () if label == cluster or fewest is None else fewest[1]
-        return WhyNot(cluster, label, change, told, self.fence(slot, float(distances[slot])))
+        fence = self.fence(slot, float(distances[slot]))
+        line = Box.of(told).text(self._digits(value))
+        return WhyNot(cluster, label, change, told, fence, line)
 
     def conditions(self, point: FloatArray) -> tuple[Condition, ...]:
         """Return the comparisons that the tree makes on `point`, root to leaf."""
@@ -135,9 +138,13 @@ class RuleBook:
         return {name: told[name] for name in self._features.columns}
 
     def explanation(
-        self, label: int, point: FloatArray, substituted: tuple[FeatureName, ...]
+        self,
+        label: int,
+        point: FloatArray,
+        value: FloatArray,
+        substituted: tuple[FeatureName, ...],
     ) -> Explanation:
-        """Say why `point` got `label`.
+        """Say why `point` got `label`; `value` is the point in the user's units.
 
         The fence shown is the answer's own where it holds, else the nearest one that does, else
         (noise) that of the nearest cluster.
@@ -152,7 +159,9 @@ class RuleBook:
         shown = int(np.where(best, distances, np.inf).argmin())
         fence = self.fence(shown, float(distances[shown]))
         by_rule = label in (leaf, -1)
-        return Explanation(label, self.conditions(point), fence, by_rule, substituted)
+        conditions = self.conditions(point)
+        line = Box.of(conditions).text(self._digits(value))
+        return Explanation(label, conditions, fence, line, by_rule, substituted)
 
     def heaviest(self, cluster: int) -> int:
         """Return the slot of a living cluster's heaviest center."""
@@ -164,8 +173,8 @@ class RuleBook:
         centers = [self._tracker.ids[slot] for slot in self._tracker.slots(cluster)]
         return [box for center in centers for box in self._tree.boxes(center)]
 
-    def _digits(self) -> Digits:
-        return Digits(self._features.names, self._scaling.origin, self._window.points())
+    def _digits(self, value: FloatArray | None = None) -> Digits:
+        return Digits(self._features.names, self._scaling.origin, self._window.points(), value)
 
     def _threshold(self, feature: int, cut: float) -> float:
         return cut if math.isinf(cut) else last_below(cut, float(self._scaling.origin[feature]))
@@ -174,15 +183,21 @@ class RuleBook:
 class Digits:
     """Writes bounds in the fewest digits that keep every window point on its side.
 
-    Remembers what it wrote: the boxes of one tree share their bounds. Valid while the window stays.
+    `value` is one more point that they must keep, in the user's units. Remembers what it wrote: the
+    boxes of one tree share their bounds. Valid while the window stays.
     """
 
     def __init__(
-        self, names: tuple[FeatureName, ...], origin: FloatArray, points: FloatArray
+        self,
+        names: tuple[FeatureName, ...],
+        origin: FloatArray,
+        points: FloatArray,
+        value: FloatArray | None = None,
     ) -> None:
         self._column = {name: j for j, name in enumerate(names)}
         self._origin = origin
         self._points = points
+        self._value = value
         self._sorted: dict[FeatureName, list[float]] = {}
         self._told: dict[tuple[FeatureName, float], str] = {}
 
@@ -194,6 +209,8 @@ class Digits:
             if values is None:
                 j = self._column[feature]
                 column = self._origin[j] + self._points[:, j]
+                if self._value is not None:
+                    column = np.append(column, self._value[j])
                 values = np.sort(column[~np.isnan(column)]).tolist()
                 self._sorted[feature] = values
             text = self._told[feature, bound] = fewest_digits(bound, values)

@@ -23,6 +23,7 @@ FLOORS: dict[float, str] = {
     2: "nodes roster windows features scaling robust drift events snapshot",
     2.5: "boxes corrections export growth packing regions representatives",
     2.75: "structure",
+    2.8: "invariants",
     3: "census tracker tree refit.base refit.graph refit.code",
     3.5: "survey refit.fusion refit.hierarchy refit.valley",
     4: "refit.* identity summary router rules figures",
