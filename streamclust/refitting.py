@@ -31,8 +31,10 @@ from streamclust.scaling import Scaling
 from streamclust.survey import (
     Sample,
     Survey,
+    faint,
     make_survey,
     sample_of,
+    silent,
     survey_of_centers,
     survey_of_labels,
 )
@@ -111,6 +113,11 @@ class Refitter:
             tracker.counts[stream.NEXT_LOOK] = tracker.tick + BLOCK
             if self.evidence.look(*tracker.take_look()) and self._pending is None:
                 self._since, reason = tracker.tick, "drift"
+        if alerts & (stream.BORN | stream.DIED) and self._window.is_full and self._pending is None:
+            # The window is of a world that is gone: one refit soon, and the schedule anew.
+            self._since = tracker.tick
+            soon = tracker.tick + self._window.capacity // 2
+            tracker.counts[stream.NEXT_REFIT] = min(tracker.counts[stream.NEXT_REFIT], soon)
         if alerts & stream.REFIT:
             if self._pending is not None:
                 return (RefitReady(tick=tracker.tick, time=tracker.now),)
@@ -194,9 +201,18 @@ class Refitter:
         renewed = scaling.freeze(sample.weights)
         self._router.widen(scaling.weights, self._features.keys)
         census = survey.census.without(self._gone(sample, survey.census, living))
+        old = index[slots]
+        matching = match(living, old, census.labels, census.k, masses, tracker.pinned)
+        vain = [
+            c
+            for c in matching.born
+            if silent(census, c, sample) or faint(census, c, sample, self._p)
+        ]
+        if vain and sample.reason != INITIAL:
+            census = census.without(vain)
+            matching = match(living, old, census.labels, census.k, masses, tracker.pinned)
         if not census.k:
             return (RefitSkipped(tick=tick, time=time, reason="no cluster found"),)
-        matching = match(living, index[slots], census.labels, census.k, masses, tracker.pinned)
         clusters = [matching.survivors.get(c, -1) for c in range(census.k)]
         clusters = [tracker.new_id() if c < 0 else c for c in clusters]
         placing = self._placing(sample, census, clusters, slots, not renewed)
@@ -284,6 +300,7 @@ class Refitter:
             tick=self._tracker.tick,
             reason=INITIAL,
             points=points,
+            times=np.zeros(len(points)),
             masses=masses,
             weights=self._scaling.proposed(points),
             owners=np.full(len(points), NOISE, dtype=np.int64),
@@ -307,6 +324,7 @@ class Refitter:
             tick=event.tick,
             reason=event.reason,
             points=points,
+            times=self._window.times().copy(),
             masses=self._window.weights(event.time),
             weights=self._scaling.proposed(points),
             owners=ids[tracker.owners(points, weights)],

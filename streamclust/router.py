@@ -2,7 +2,8 @@
 
 When the engine's queue is empty the tree settles: it follows the tracker's centers all at once, so
 that only what changed changes; after a refit new draws may compete where the rule is not faithful
-enough; corrections are learned anew; and clusters whose rule reads differently are reported.
+enough; corrections are learned anew, at once where centers came or went or cuts were redrawn, and
+after moves where the rule is not faithful; and clusters whose rule reads differently are reported.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ ENTRIES = 1 << 22
 """... and their entries: with many features there are fewer copies."""
 FAITHFUL = 0.99
 """Prequential fidelity from which a refit that moved nothing leaves the tree as it is: calm ids."""
+RELEARN = 1000
+"""Events between two lessons in corrections at the least, where centers have only moved."""
 BORROW = 30.0
 """Recent points at which a cluster's copies use as many residuals of other clusters as its own."""
 
@@ -60,6 +63,8 @@ class Router:
         self._looked = False
         self._coming: dict[int, FloatArray] = {}
         self._stale = False
+        self._moved = False
+        self._corrected = 0
         self.table: FloatArray
         self.compile({})
 
@@ -100,19 +105,24 @@ class Router:
             Scaling weights.
         write : function from cluster ids to their boxes, each cluster's as one line
         """
-        before = self._settled
+        before, known = self._settled, self.tree.ids
         if self._stale:
             self.tree.follow(dict(zip(tracker.ids, tracker.placed, strict=False)))
-        improvable = self._looked and not tracker.gauges[stream.FIDELITY] >= FAITHFUL
+        unfaithful = not tracker.gauges[stream.FIDELITY] >= FAITHFUL
+        improvable = self._looked and unfaithful
         if improvable:
             self.tree.reconsider()
-        self._stale, self._looked, self._coming = False, False, {}
-        if self.tree.version == before[0] and not improvable:
-            return ()
         tick, time = tracker.tick, tracker.now
-        # A coordinate that was never seen belongs to a feature that does not count yet.
-        points = np.nan_to_num(points)
-        self._correct(tracker, points, weights)
+        redrawn = self.tree.rebuilds > before[2] or self.tree.ids != known
+        self._moved |= self._stale
+        self._stale, self._looked, self._coming = False, False, {}
+        drifted = self._moved and unfaithful and tick >= self._corrected + RELEARN
+        if redrawn or improvable or drifted:
+            # A coordinate that was never seen belongs to a feature that does not count yet.
+            self._correct(tracker, np.nan_to_num(points), weights)
+            self._moved, self._corrected = False, tick
+        if self.tree.version == before[0]:
+            return ()
         self.compile({c: s for s, c in enumerate(tracker.ids)})
         changes: list[Change] = []
         if self.tree.rebuilds > before[2]:
@@ -196,6 +206,8 @@ class Router:
             "tree": self.tree.to_state(),
             "texts": [[c, text] for c, text in self._texts.items()],
             "settled": list(self._settled),
+            "moved": self._moved,
+            "corrected": self._corrected,
         }
 
     def from_state(self, state: dict[str, Any], tracker: CenterTracker) -> None:
@@ -205,6 +217,7 @@ class Router:
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): str(text) for c, text in state["texts"]}
         self._boxes = self._read(tracker)
+        self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})

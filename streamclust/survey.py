@@ -15,6 +15,9 @@ from streamclust.census import Census, label_window, take_census
 from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
 
+CHANCE = 1e-6
+"""A silence of this probability is the end of a cluster."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -28,6 +31,8 @@ class Sample:
         Why a refit was due.
     points : array of shape (n, n_features)
         Measured from the origin.
+    times : array of shape (n,)
+        Time of each point.
     masses : array of shape (n,)
         Weight of each point.
     weights : array of shape (n_features,)
@@ -42,6 +47,7 @@ class Sample:
     tick: int
     reason: str
     points: FloatArray
+    times: FloatArray
     masses: FloatArray
     weights: FloatArray
     owners: IntArray
@@ -66,14 +72,15 @@ class Sample:
 def sample_of(state: Mapping[str, Any]) -> Sample:
     """Return the sample that `Sample.to_state` told."""
     points, masses = np.array(state["points"], dtype=float), np.array(state["masses"], dtype=float)
+    times = np.array(state["times"], dtype=float)
     owners, weights = np.array(state["owners"], dtype=np.int64), np.array(state["weights"])
-    if points.ndim != 2 or not len(points) == len(masses) == len(owners):
+    if points.ndim != 2 or not len(points) == len(times) == len(masses) == len(owners):
         raise ValueError("the sample of a refit does not fit itself")
     if weights.shape != points.shape[1:]:
         raise ValueError("the sample of a refit has other features than its weights")
     centers = dict(zip(map(int, state["center_ids"]), np.array(state["places"]), strict=True))
     tick, reason, full = int(state["tick"]), str(state["reason"]), bool(state["full"])
-    return Sample(tick, reason, points, masses, weights, owners, centers, full)
+    return Sample(tick, reason, points, times, masses, weights, owners, centers, full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,32 @@ def make_survey(estimator: Any, sample: Sample, p: float, max_clusters: int) -> 
     told = getattr(estimator, "boundary_", None)
     found = survey_of_labels(sample, labels, p, max_clusters)
     return found if told is None else replace(found, ambiguous=float(np.mean(told)))
+
+
+def silent(census: Census, cluster: int, sample: Sample) -> bool:
+    """Whether a cluster has got no points for so long that it must have ended.
+
+    If it went on getting its share of the points, so many newer points without one of its own would
+    be as improbable as the silence at which a living cluster dies.
+    """
+    mine = census.labels == cluster
+    newer = int(np.count_nonzero(sample.times > sample.times[mine].max()))
+    share = np.count_nonzero(mine) / (len(mine) - newer)
+    return newer > 0 and bool(share >= 1.0 or newer * np.log1p(-share) < np.log(CHANCE))
+
+
+def faint(census: Census, cluster: int, sample: Sample, p: float) -> bool:
+    """Whether a cluster is no denser than the noise around it.
+
+    As for a birth from outliers, the shell between its fences and twice as far must hold less than
+    half of its weight; uniform noise holds more.
+    """
+    noise = np.flatnonzero(census.labels < 0)
+    slots = np.flatnonzero(census.owners == cluster)
+    table = stream.distance_table(sample.points[noise], census.positions[slots], sample.weights, p)
+    shell = (table <= 2.0 * census.limits[slots]).any(axis=1)
+    shell &= (table > census.limits[slots]).all(axis=1)
+    return bool(sample.masses[noise[shell]].sum() > 0.5 * census.masses[slots].sum())
 
 
 def survey_of_labels(sample: Sample, labels: IntArray, p: float, max_clusters: int) -> Survey:

@@ -397,7 +397,8 @@ class CenterTracker:
         self.counts[stream.N_CENTERS] = self.k
         self.centers[slot] = self.placed[slot] = position
         s = self.stats[slot]
-        s[stream.WEIGHT] = s[stream.SIZE] = s[stream.STEPS] = mass
+        s[stream.WEIGHT] = s[stream.SIZE] = mass
+        s[stream.STEPS] = round(mass)  # a count of arrivals: every so many one looks for a move
         s[stream.GAP], s[stream.RATE] = gap, stream.RATE_LEVEL
         s[stream.LAST] = s[stream.STEADY] = self.now
         s[stream.CLUSTER], s[stream.PINNED] = cluster, 0.0

@@ -190,6 +190,8 @@ class ThresholdTree:
     def move(self, id: int, center: FloatArray) -> Recourse:
         """Give a center a new position: one update, or none if no cut changes.
 
+        Corrections that name it stay until they are learned anew: they are as near as before.
+
         Raises
         ------
         UnknownCluster, InvalidParameter
@@ -197,12 +199,7 @@ class ThresholdTree:
         """
         self._roster.position(id)
         paths = self._structure.move(id, self._roster.admitted(id, center))
-        dropped = self._corrections.drop_naming(id)
-        if paths:
-            return self._updated(paths, own=2)
-        if dropped:
-            self._changed()
-        return Recourse(0, 0, 0)
+        return self._updated(paths, own=2) if paths else Recourse(0, 0, 0)
 
     def follow(self, centers: Mapping[int, FloatArray]) -> Recourse:
         """Make these the tree's centers: delete, move and insert, then rebuild what has had enough.

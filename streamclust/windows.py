@@ -69,6 +69,10 @@ class Window:
         """The kept points, shape (n, n_features), in slot order; a coordinate never seen is nan."""
         return self.slots[: len(self), :-3]
 
+    def times(self) -> FloatArray:
+        """The time of each kept point, shape (n,)."""
+        return self.slots[: len(self), -3]
+
     def weights(self, now: float) -> FloatArray:
         """Return what each kept point counts at time `now`; the sum is Kish's effective size."""
         raise NotImplementedError
