@@ -14,7 +14,8 @@ The clusters are cuts of merge hierarchies, chosen by code length (`streamclust.
 pieces without a valley between them are one cluster (`streamclust.refit.valley`).
 
 Noise here is a point that no cluster describes better than a uniform background; the paper calls a
-tiny component noise.
+tiny component noise. With more than 8 features it is told apart before, in all of them
+(`streamclust.refit.background`), as the few coordinates of the code space cannot show it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamclust.errors import InvalidParameter, InvalidPoint
+from streamclust.refit.background import background
 from streamclust.refit.base import BatchEstimator
-from streamclust.refit.code import Code, code_space, compact
+from streamclust.refit.code import PLAIN_DIMENSIONS, Code, code_space, compact
 from streamclust.refit.fusion import FusionGraph
 from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
 from streamclust.refit.hierarchy import choose, choose_exactly, confirm, link_single, link_ward
@@ -34,6 +36,7 @@ from streamclust.refit.valley import join_without_valley
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 RESIST = 1e-3
 """Data weight that no point falls below, so that the systems stay positive definite."""
@@ -175,15 +178,44 @@ class COMET(BatchEstimator):
         """`fit`, then `labels_`."""
         return self.fit(X, sample_weight, incumbent=incumbent).labels_
 
+    def _among(
+        self,
+        dense: BoolArray,
+        points: FloatArray,
+        weights: FloatArray,
+        former: IntArray | None,
+        carried: IntArray,
+    ) -> tuple[IntArray, float, bool]:
+        """`_cluster` where some points are background."""
+        known = None if former is None or former[dense].max() < 0 else former[dense]
+        told, length, kept = self._cluster(
+            points[dense], weights[dense], known, carried[dense], dense=True
+        )
+        if kept and former is not None:
+            return former, length, True
+        labels = np.full(len(points), -1, np.int64)
+        labels[dense] = told
+        return labels, length, False
+
     def _cluster(
-        self, points: FloatArray, weights: FloatArray, former: IntArray | None, carried: IntArray
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        former: IntArray | None,
+        carried: IntArray,
+        dense: bool = False,
     ) -> tuple[IntArray, float, bool]:
         """The labels of distinct points, their description, whether they are the former ones."""
         n = len(points)
         if n == 1:
             return np.zeros(1, np.int64), 0.0, False
+        wide = points.shape[1] > PLAIN_DIMENSIONS
+        if wide and not dense:
+            apart = background(points, weights, self.seed)
+            if apart.any():
+                return self._among(~apart, points, weights, former, carried)
         Z = code_space(points, weights)
-        code = Code(Z, weights)
+        code = Code(Z, weights, noisy=not wide)
         graph = neighbour_graph(points, neighbour_count(n))
         plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)
