@@ -23,7 +23,7 @@ FLOORS: dict[float, str] = {
     2.5: "boxes corrections export growth packing regions",
     2.75: "structure",
     3: "census tracker tree refit.base refit.graph refit.code",
-    3.5: "refit.background refit.fusion refit.hierarchy refit.valley",
+    3.5: "refit.adam refit.background refit.fusion refit.hierarchy refit.valley",
     4: "refit.* identity summary router rules figures",
     4.5: "answers refit.three_way",
     4.75: "refit.offered",
