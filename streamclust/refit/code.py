@@ -72,9 +72,11 @@ class Code:
         Code space, see `code_space`.
     weights : float array of shape (n,)
         Positive.
+    noisy : bool, default True
+        Whether a point may be noise; otherwise noise is infinitely long.
     """
 
-    def __init__(self, points: FloatArray, weights: FloatArray) -> None:
+    def __init__(self, points: FloatArray, weights: FloatArray, *, noisy: bool = True) -> None:
         self.points = points
         self.weights = weights
         self.total = float(weights.sum())
@@ -86,7 +88,8 @@ class Code:
         spans = points.max(axis=0) - points.min(axis=0)
         self.unit = 0.5 * (1 + 2 * points.shape[1]) * math.log1p(self.total)
         self.margin = 0.5 * (2 + points.shape[1]) * math.log1p(self.total)
-        self.log_volume = float(np.log(np.maximum(spans, math.sqrt(self.floor))).sum())
+        volume = float(np.log(np.maximum(spans, math.sqrt(self.floor))).sum())
+        self.log_volume = volume if noisy else math.inf
 
     def measure(self, labels: IntArray, student: bool) -> tuple[float, Laws]:
         """The length of a clustering, and the laws that `reassign` needs."""

@@ -14,27 +14,40 @@ The clusters are cuts of merge hierarchies, chosen by code length (`streamclust.
 pieces without a valley between them are one cluster (`streamclust.refit.valley`).
 
 Noise here is a point that no cluster describes better than a uniform background; the paper calls a
-tiny component noise.
+tiny component noise. With more than 8 features it is told apart before, in all of them
+(`streamclust.refit.background`), as the few coordinates of the code space cannot show it.
 """
 
 from __future__ import annotations
 
-from typing import Self
+import math
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamclust.errors import InvalidParameter, InvalidPoint
-from streamclust.refit.base import BatchEstimator
-from streamclust.refit.code import Code, code_space, compact
+from streamclust.refit.adam import cluster_by_descent
+from streamclust.refit.background import background
+from streamclust.refit.base import BatchEstimator, checked_window, members, require
+from streamclust.refit.code import PLAIN_DIMENSIONS, Code, code_space, compact
 from streamclust.refit.fusion import FusionGraph
-from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
+from streamclust.refit.graph import (
+    Distinct,
+    Graph,
+    distinct_points,
+    neighbour_count,
+    neighbour_graph,
+)
 from streamclust.refit.hierarchy import choose, choose_exactly, confirm, link_single, link_ward
 from streamclust.refit.valley import join_without_valley
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
+ROWS_PER_STEP = 70.0
+"""A step of the descent is the length of the standardised data over this: 0.5 for Newthyroid."""
 RESIST = 1e-3
 """Data weight that no point falls below, so that the systems stay positive definite."""
 
@@ -54,7 +67,12 @@ class COMET(BatchEstimator):
         from its point; what stands much farther loses weight. Bins are drawn anew for every linear
         system. 1 is the median over rows, and draws nothing.
     seed : int, default 0
-        Draws the bins.
+        Draws the bins, and what background is compared with.
+    solver : {"systems", "adam", "published"}
+        "systems": as above. "adam": the paper's descent and its noise rule, on a symmetric graph
+        and with steps in proportion to the data; `n_clusters`, `fusion_strength` and `batch_size`
+        do not act, and a weight only says whether a row counts. "published": the authors' code
+        path, for whose figures the rows must be standardised; their order matters.
 
     Attributes
     ----------
@@ -64,7 +82,8 @@ class COMET(BatchEstimator):
     n_clusters_ : int
         The number of clusters.
     code_length_ : float
-        Length of the chosen description, nats; of its pieces, where a cluster is told by several.
+        Length of the chosen description, nats; of its pieces, where a cluster is told by several;
+        nan for the other solvers.
     kept_incumbent_ : bool
         Whether the answer is the clustering that was passed in.
     n_features_in_ : int
@@ -78,7 +97,9 @@ class COMET(BatchEstimator):
         fusion_strength: float = 10.0,
         batch_size: int = 1,
         seed: int = 0,
+        solver: Literal["systems", "adam", "published"] = "systems",
     ) -> None:
+        self.solver = solver
         self.n_clusters = n_clusters
         self.fusion_strength = fusion_strength
         self.batch_size = batch_size
@@ -111,7 +132,9 @@ class COMET(BatchEstimator):
         """
         return self._fit(X, sample_weight, incumbent, None)
 
-    def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Cluster a window that shares rows with the last one; the first call is a `fit`.
 
         The clusters of the shared rows start the search, and end it where nothing shorter is in
@@ -120,7 +143,9 @@ class COMET(BatchEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The whole window as it is now, in the units of the last one.
+            The whole window as it is now, in the units and features of the last one.
+        y : None
+            Not used.
         sample_weight : array-like of shape (n,), optional
 
         Raises
@@ -138,25 +163,23 @@ class COMET(BatchEstimator):
     ) -> Self:
         """Cluster a window, given earlier distinct points and their clusters."""
         self._check_parameters()
-        points, weights = _checked(X, sample_weight)
-        heavy = weights > 0.0
-        if not heavy.any():
-            raise InvalidPoint("sample_weight is 0 everywhere; one point must have weight")
+        points, weights = checked_window(X, sample_weight)
+        heavy = np.flatnonzero(weights > 0.0)
         former = None if incumbent is None else _checked_labels(incumbent, len(points))
         window = distinct_points(points[heavy], weights[heavy])
-        start = None
-        if former is not None and former[heavy].max() >= 0:
-            start = _former(former[heavy], window.member)
-        carried = (
-            np.full(len(window.points), -1) if told is None else _carried(window.points, *told)
-        )
-        chosen, length, kept = self._cluster(window.points, window.weights, start, carried)
+        member = members(points, heavy, window.points, window.member)
+        if self.solver != "systems":
+            chosen, length, kept = self._descend(points[heavy], window), math.nan, False
+        else:
+            start = None
+            if former is not None and former[heavy].max() >= 0:
+                start = _former(former[heavy], window.member)
+            carried = np.full(len(window.points), -1)
+            if told is not None:
+                carried = _carried(window.points, *told)
+            chosen, length, kept = self._cluster(window.points, window.weights, start, carried)
         self._told = window.points, chosen
-        labels = np.empty(len(points), np.int64)
-        labels[heavy] = chosen[window.member]
-        for i in np.flatnonzero(~heavy):
-            gaps = ((window.points - points[i]) ** 2).sum(axis=1)
-            labels[i] = chosen[int(np.argmin(gaps))]
+        labels = chosen[member]
         self.labels_ = labels
         self.n_clusters_ = int(chosen.max()) + 1
         self.code_length_ = length
@@ -175,15 +198,58 @@ class COMET(BatchEstimator):
         """`fit`, then `labels_`."""
         return self.fit(X, sample_weight, incumbent=incumbent).labels_
 
+    def _descend(self, rows: FloatArray, window: Distinct) -> IntArray:
+        """The labels that the published descent gives to the distinct points."""
+        if len(window.points) == 1:
+            return np.zeros(1, np.int64)
+        generator = np.random.default_rng(abs(self.seed))
+        if self.solver == "published":
+            labels = np.empty(len(window.points), np.int64)
+            labels[window.member] = cluster_by_descent(rows, generator)
+            return labels
+        spread = window.points.std(axis=0)
+        points = (window.points - window.points.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+        pace = math.sqrt(points.size) / ROWS_PER_STEP
+        return cluster_by_descent(points, generator, step_length=pace, graph="union")
+
+    def _among(
+        self,
+        dense: BoolArray,
+        points: FloatArray,
+        weights: FloatArray,
+        former: IntArray | None,
+        carried: IntArray,
+    ) -> tuple[IntArray, float, bool]:
+        """`_cluster` where some points are background."""
+        known = None if former is None or former[dense].max() < 0 else former[dense]
+        told, length, kept = self._cluster(
+            points[dense], weights[dense], known, carried[dense], dense=True
+        )
+        if kept and former is not None:
+            return former, length, True
+        labels = np.full(len(points), -1, np.int64)
+        labels[dense] = told
+        return labels, length, False
+
     def _cluster(
-        self, points: FloatArray, weights: FloatArray, former: IntArray | None, carried: IntArray
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        former: IntArray | None,
+        carried: IntArray,
+        dense: bool = False,
     ) -> tuple[IntArray, float, bool]:
         """The labels of distinct points, their description, whether they are the former ones."""
         n = len(points)
         if n == 1:
             return np.zeros(1, np.int64), 0.0, False
+        wide = points.shape[1] > PLAIN_DIMENSIONS
+        if wide and not dense:
+            apart = background(points, weights, self.seed)
+            if apart.any():
+                return self._among(~apart, points, weights, former, carried)
         Z = code_space(points, weights)
-        code = Code(Z, weights)
+        code = Code(Z, weights, noisy=not wide)
         graph = neighbour_graph(points, neighbour_count(n))
         plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)
@@ -207,6 +273,8 @@ class COMET(BatchEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse what `fit` could not use."""
+        told = "systems, adam, published"
+        require("solver", self.solver, self.solver in told.split(", "), told)
         k = self.n_clusters
         if k is not None and (isinstance(k, bool) or int(k) != k or k < 1):
             raise InvalidParameter(f"n_clusters is {k!r}; accepted: None or an integer >= 1")
@@ -283,23 +351,6 @@ def _median_of_means(
     return float(np.median(np.bincount(bins, weights * values) / np.bincount(bins, weights)))
 
 
-def _checked(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    """The window as float64 arrays, or an `InvalidPoint`."""
-    points = np.ascontiguousarray(X, dtype=np.float64)
-    if points.ndim != 2 or 0 in points.shape:
-        raise InvalidPoint(f"X has shape {points.shape}; accepted: (n, d) with n, d >= 1")
-    if not np.isfinite(points).all():
-        raise InvalidPoint("X has NaN or infinite entries; accepted: finite numbers")
-    if sample_weight is None:
-        return points, np.ones(len(points))
-    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    if weights.shape != (len(points),) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InvalidPoint(
-            f"sample_weight of shape {weights.shape}; accepted: {len(points)} finite numbers >= 0"
-        )
-    return points, weights
-
-
 def _checked_labels(incumbent: ArrayLike, n: int) -> IntArray:
     """The incumbent's labels as an int64 array, numbered 0 .. K - 1 in their own order."""
     labels = np.asarray(incumbent)
@@ -323,12 +374,12 @@ def _former(labels: IntArray, member: IntArray) -> IntArray:
 
 def _carried(points: FloatArray, earlier: FloatArray, labels: IntArray) -> IntArray:
     """The earlier label of each distinct point, or -1."""
-    carried = np.full(len(points), -1)
-    if points.shape[1] == earlier.shape[1]:
-        both = distinct_points(
-            np.concatenate((points, earlier)), np.ones(len(points) + len(labels))
+    if points.shape[1] != earlier.shape[1]:
+        raise InvalidPoint(
+            f"X has {points.shape[1]} features, but COMET is expecting {earlier.shape[1]} features "
+            "as input"
         )
-        told = np.full(len(both.points), -1)
-        told[both.member[len(points) :]] = labels
-        carried = told[both.member[: len(points)]]
-    return carried
+    both = distinct_points(np.concatenate((points, earlier)), np.ones(len(points) + len(labels)))
+    told = np.full(len(both.points), -1)
+    told[both.member[len(points) :]] = labels
+    return told[both.member[: len(points)]]

@@ -45,7 +45,7 @@ class FusionGraph:
         self.base: FloatArray = degree.mean() / np.sqrt(
             (degree[self.first] * degree[self.second]).astype(float)
         )
-        self.base *= np.sqrt(mass[self.first] * mass[self.second])
+        self.base *= np.sqrt(mass[self.first]) * np.sqrt(mass[self.second])
         self._start, self._neighbours, self._place = graph.lists(chosen)
         self._vector = np.where(np.arange(graph.n) % 2 == 0, 1.0, -1.0) + np.linspace(
             0.0, 0.5, graph.n

@@ -12,11 +12,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from streamclust.errors import InvalidParameter, InvalidPoint
+from streamclust.refit.comet import COMET
 from streamclust.refit.mean_shift import MeanShift
 from streamclust.refit.rcc import RCC, RCCDR
 from streamclust.refit.three_way import ThreeWayMeanShift
 
-KINDS = [RCC, RCCDR, MeanShift, ThreeWayMeanShift]
+KINDS = [COMET, RCC, RCCDR, MeanShift, ThreeWayMeanShift]
 every = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from streamclust.errors import InvalidParameter, InvalidPoint
+from streamclust.refit.adam import cluster_by_descent
 from streamclust.refit.comet import COMET
 
 
@@ -257,3 +258,28 @@ def test_predicting_is_fitting():
     X, _ = blobs(100, 2, 2, 0)
     model = COMET()
     assert np.array_equal(model.fit_predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("solver", ["adam", "published"])
+def test_the_published_descent_is_a_solver(solver):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 2)) + 12.0 * truth[:, None]
+    model = COMET(solver=solver).fit((X - X.mean(axis=0)) / X.std(axis=0))
+    assert adjusted_rand_score(truth, model.labels_) > 0.9
+    assert np.isnan(model.code_length_)
+    assert not model.kept_incumbent_
+
+
+def test_the_published_path_takes_the_rows_as_they_are():
+    X = np.random.default_rng(1).normal(size=(90, 3))
+    expected = cluster_by_descent(X, np.random.default_rng(3))
+    assert np.array_equal(COMET(solver="published", seed=3).fit(X).labels_, expected)
+
+
+def test_the_symmetric_descent_ignores_order_unit_and_offset():
+    X = np.random.default_rng(2).normal(size=(80, 3)) + np.repeat([0.0, 9.0], 40)[:, None]
+    order = np.random.default_rng(3).permutation(80)
+    model = COMET(solver="adam").fit(X)
+    again = COMET(solver="adam").fit(1e3 * X[order] + 5.0)
+    assert adjusted_rand_score(model.labels_[order], again.labels_) == 1.0

@@ -1,0 +1,107 @@
+"""Which points of a wide window are background: no denser than uniform noise would be.
+
+With many features the clusters are measured in few coordinates, where uniform noise is no longer
+uniform: it gathers in the middle and is taken for a cluster. So it is told apart before, in all
+features: uniform points are drawn into the window's box, and the distance of each to its few
+nearest window points shows what background looks like. A point of the window is background where
+that law tells its own distance better than the law of the other points does. Since a class may be
+as thin, such points must lie evenly in the box; otherwise only what is lonelier than nearly all
+background counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamclust.refit.code import LEAST
+from streamclust.results import FloatArray
+
+BoolArray = NDArray[np.bool_]
+
+NEAREST = 5
+"""To which neighbour the distance is taken."""
+DRAWN = 200
+"""Uniform points drawn."""
+FIRST_SHARE = 0.05
+"""Share of background before any is known."""
+MOST = 0.25
+"""A larger share is no background: the window itself is about uniform."""
+UNEVEN = 2.0
+"""A mean farther from the middle, in units of its expected squared distance, is that of a class."""
+STEPS = 30
+"""Rounds of expectation and maximisation."""
+BLOCK = 1 << 22
+"""Entries of a block of distances (32 MB)."""
+
+
+def background(points: FloatArray, weights: FloatArray, seed: int = 0) -> BoolArray:
+    """Tell which points are background.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+        Pairwise distinct.
+    weights : float array of shape (n,)
+        A point of the weight of a cluster is none.
+    seed : int
+        Draws the uniform points.
+
+    Returns
+    -------
+    bool array of shape (n,)
+        All false where background cannot be told apart.
+    """
+    n, d = points.shape
+    none = np.zeros(n, np.bool_)
+    if n <= 4 * NEAREST:
+        return none
+    low, high = points.min(axis=0), points.max(axis=0)
+    drawn = low + (high - low) * np.random.default_rng(abs(seed)).random((DRAWN, d))
+    own = _log_distances(points, points, NEAREST + 1)
+    uniform = _log_distances(drawn, points, NEAREST)
+    far, spread = float(uniform.mean()), float(uniform.std())
+    middle = float(np.median(own))
+    width = 1.4826 * float(np.median(np.abs(own - middle)))
+    share = FIRST_SHARE
+    like = none.astype(np.float64)
+    for _ in range(STEPS):
+        if min(width, spread) <= 0.0 or far <= middle:
+            return none
+        # beyond the typical distance of background a point is all the more background
+        log_odds = np.log(share / (1.0 - share) * width / spread)
+        log_odds = log_odds - 0.5 * np.minimum((own - far) / spread, 0.0) ** 2
+        log_odds += 0.5 * np.maximum((own - middle) / width, 0.0) ** 2
+        like = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -500.0, 500.0)))
+        rest = 1.0 - like
+        share = float(np.clip(like.mean(), 1.0 / n, 0.5))
+        middle = float(rest @ own / rest.sum())
+        width = float(np.sqrt(rest @ (own - middle) ** 2 / rest.sum()))
+    found: BoolArray = (like > 0.5) & (weights < LEAST)
+    if found.mean() > MOST:
+        return none
+    if found.any() and not _even(points[found], low, high):
+        found &= own > far + 2.0 * spread
+    return found
+
+
+def _even(points: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+    """Whether the mean of some points is about where that of as many uniform points would be."""
+    span = np.where(high > low, high - low, 1.0)
+    off = (points.mean(axis=0) - 0.5 * (low + high)) / span
+    return 12.0 * len(points) * float((off[high > low] ** 2).mean()) <= UNEVEN
+
+
+def _log_distances(points: FloatArray, window: FloatArray, k: int) -> FloatArray:
+    """Log distance of every point to its k-th nearest window point."""
+    squares = np.empty(len(points))
+    center = window.mean(axis=0)
+    around = window - center
+    lengths = np.einsum("ij,ij->i", around, around)
+    size = max(1, BLOCK // len(window))
+    for begin in range(0, len(points), size):
+        part = points[begin : begin + size] - center
+        gaps = lengths - 2.0 * (part @ around.T) + np.einsum("ij,ij->i", part, part)[:, None]
+        squares[begin : begin + size] = np.partition(gaps, k - 1, axis=1)[:, k - 1]
+    logs: FloatArray = 0.5 * np.log(np.maximum(squares, 1e-12 * lengths.max()))
+    return logs
