@@ -105,8 +105,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Percentiles of the wall-clock time of one call, in microseconds; nan without events."""
+    """Wall-clock time of one call, in microseconds: mean and percentiles; nan without events."""
 
+    mean: float
     p50: float
     p99: float
     p99_9: float
@@ -320,4 +321,5 @@ def _latency(nanoseconds: array[int]) -> Latency:
     found = [math.nan] * 4
     if nanoseconds:
         found = (np.percentile(nanoseconds, [50, 99, 99.9, 100]) / 1000).tolist()
-    return Latency(p50=found[0], p99=found[1], p99_9=found[2], max=found[3])
+    mean = _mean(nanoseconds) / 1000
+    return Latency(mean=mean, p50=found[0], p99=found[1], p99_9=found[2], max=found[3])
