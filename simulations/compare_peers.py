@@ -263,7 +263,7 @@ def draw(path, rows):
             costs = [at[name, peer][figure_of] for name in names]
             right.plot(costs, [i] * len(costs), "|", color=color, markersize=12)
             right.plot(np.median(costs), i, "o", color=color, label=figure_of if not i else None)
-    right.set(xscale="log", xlabel="per event and stream; dots: the median stream", title="time")
+    right.set(xscale="log", xlabel="per event, one mark per stream; dot: median", title="time, us")
     right.legend(loc="lower right", fontsize=8)
     right.grid(alpha=0.3, axis="x")
     figure.tight_layout()
