@@ -18,13 +18,15 @@ from streamclust.events import ClusterBorn, ClusterDied, ClustersMerged, Cluster
 from streamclust.results import Region
 
 COLD = 40  # events before anything is clustered
-PLACES = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 12.0], [12.0, 12.0]])
+PLACES = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+SPREADS = st.sampled_from([2.0, 6.0, 15.0])  # one, touching, apart: groups split and merge
+NUMBERS = st.integers(0, 2**32)
 
 
-def group(place: int, n: int, seed: int) -> list[dict[str, float]]:
+def group(place: int, spread: float, n: int, seed: int) -> list[dict[str, float]]:
     """Events of one of four groups, a tenth of them anywhere."""
     rng = np.random.default_rng([seed, place])
-    points = PLACES[place] + rng.normal(size=(n, 2))
+    points = spread * PLACES[place] + rng.normal(size=(n, 2))
     wild = rng.random(n) < 0.1
     points[wild] = rng.uniform(-30, 40, (int(wild.sum()), 2))
     return mappings(points)
@@ -42,7 +44,7 @@ class Use(RuleBasedStateMachine):
 
     @initialize(
         assign=st.sampled_from(["tree", "nearest"]),
-        refit=st.sampled_from(["comet", None]),
+        refit=st.sampled_from(["comet", "comet", "mean_shift", None]),
         mode=st.sampled_from(StreamClusterer.parameter_table()["refit_mode"].options),
         half_life=st.sampled_from([50, 400, None]),
         seed=st.integers(0, 3),
@@ -59,9 +61,14 @@ class Use(RuleBasedStateMachine):
         )
         self.x = {"f0": 0.0, "f1": 0.0}
 
-    @rule(places=st.sets(st.integers(0, 3), min_size=1), n=st.integers(1, 80), seed=st.integers(0))
-    def learn(self, places, n, seed):
-        stream = [x for place in places for x in group(place, n, seed)]
+    @rule(
+        places=st.sets(st.integers(0, 3), min_size=1),
+        spread=SPREADS,
+        n=st.integers(1, 100),
+        seed=NUMBERS,
+    )
+    def learn(self, places, spread, n, seed):
+        stream = [x for place in sorted(places) for x in group(place, spread, n, seed)]
         for i in np.random.default_rng(seed).permutation(len(stream)).tolist():
             self.x = stream[i]
             answer = self.model.predict_one(self.x)
@@ -74,12 +81,14 @@ class Use(RuleBasedStateMachine):
             self.ticks += 1
             self.hear()
 
-    @rule(place=st.integers(0, 3), n=st.integers(1, 80), seed=st.integers(0))
-    def learn_a_block(self, place, n, seed):
-        rows = np.array([[*x.values()] for x in group(place, n, seed)])
+    @rule(spread=SPREADS, n=st.integers(1, 60), seed=NUMBERS)
+    def learn_a_block(self, spread, n, seed):
+        stream = [x for place in range(4) for x in group(place, spread, n, seed)]
+        rows = np.array([[*x.values()] for x in stream])
+        rows = np.random.default_rng(seed).permutation(rows)
         for model in self.models():
             model.learn_many(rows)
-        self.ticks += n
+        self.ticks += len(rows)
         self.hear()
 
     @rule()
