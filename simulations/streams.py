@@ -250,10 +250,12 @@ def _directions(k, d, rng):
 
 
 def _places(k, d, rng):
-    """Centers uniform in a cube, each at least twice APART from the others."""
-    found = rng.uniform(-10, 10, (1, d))
+    """Centers uniform in a cube, each at least twice APART from the others; it grows as needed."""
+    found, half = rng.uniform(-10, 10, (1, d)), 10.0
     while len(found) < k:
-        one = rng.uniform(-10, 10, d)
+        one = rng.uniform(-half, half, d)
         if np.linalg.norm(found - one, axis=1).min() >= 2 * APART:
             found = np.vstack([found, one])
+        else:
+            half *= 1.01
     return found
