@@ -32,7 +32,7 @@ from streamclust.router import Router
 from streamclust.rules import RuleBook
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
-from streamclust.windows import Reservoir
+from streamclust.windows import Window
 
 REFUSED = -2
 """Stands for a label where an event was refused."""
@@ -47,7 +47,7 @@ class Answers:
         self,
         features: FeatureSpace,
         scaling: Scaling,
-        window: Reservoir,
+        window: Window,
         tracker: CenterTracker,
         router: Router,
     ) -> None:
@@ -64,7 +64,7 @@ class Answers:
         t = self._tracker
         state = (t.centers, t.stats, t.counts, t.gauges)
         self._view = (self._scaling.frame, self._router.table, *state)
-        self._labels = [*t.ids, REFUSED, NOISE]  # slots -1 and -2 are the last entries
+        self._labels = [*t.clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
         """Return the cluster id of an event, or -1."""
@@ -104,9 +104,10 @@ class Answers:
         if not self._tracker.k:
             return Assignment(NOISE, Region.COLD, substituted=absent)
         relative = self._relative(row)
-        where, rivals = region(self._labels[slot], relative, slot, self.ratio)
-        shown = slot if slot >= 0 else int(relative.argmin())
-        alternatives = tuple(self._tracker.ids[r] for r in rivals)
+        clusters = self._tracker.clusters
+        where, alternatives = region(self._labels[slot], relative, clusters, self.ratio)
+        own = np.array(clusters) == self._labels[slot]
+        shown = np.where(own, relative, np.inf).argmin() if slot >= 0 else relative.argmin()
         return Assignment(self._labels[slot], where, alternatives, float(relative[shown]), absent)
 
     def explain(self, x: Mapping[FeatureName, Any]) -> Explanation:
@@ -118,13 +119,13 @@ class Answers:
 
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
-        self._living(cluster)
+        self.living(cluster)
         return self.rules.rule(cluster)
 
     def why_not(self, x: Mapping[FeatureName, Any], cluster: int) -> WhyNot:
         """Return what keeps an event from a living cluster."""
         row, _ = self._resolve(x)
-        self._living(cluster)
+        self.living(cluster)
         label = self._labels[stream.assign(row, *self._view)]
         return self.rules.why_not(label, cluster, row[0, :-2], self._ask)
 
@@ -143,25 +144,33 @@ class Answers:
         if not self._tracker.k:
             return {}
         stream.assign(row, *self._view)
-        return dict(zip(self._tracker.ids, self._relative(row).tolist(), strict=True))
+        told: dict[FeatureName, float] = {}
+        for cluster, far in zip(self._tracker.clusters, self._relative(row).tolist(), strict=True):
+            told[cluster] = min(far, told.get(cluster, math.inf))
+        return told
 
     def clusters(self) -> dict[int, Cluster]:
         """Return the living clusters by id."""
         t = self._tracker
         found = {}
-        for slot, center in enumerate(t.ids):
-            s = t.stats[slot]
-            faded = s[stream.WEIGHT] * math.exp(
-                -float(t.gauges[stream.DECAY]) * (t.now - float(s[stream.LAST]))
+        pinned = t.pinned
+        for cluster in dict.fromkeys(t.clusters):
+            slots = t.slots(cluster)
+            s = t.stats[slots]
+            faded = s[:, stream.WEIGHT] * np.exp(
+                -t.gauges[stream.DECAY] * (t.now - s[:, stream.LAST])
             )
-            found[center] = Cluster(
-                id=center,
-                weight=float(faded),
-                size=round(float(s[stream.SIZE])),
-                centers=(center,),
-                born=t.born[slot],
-                scale=float(s[stream.SCALE]),
-                rule=self.rules.rule(center),
+            heaviest = self.rules.heaviest(cluster)
+            found[cluster] = Cluster(
+                id=cluster,
+                weight=float(faded.sum()),
+                size=round(float(s[:, stream.SIZE].sum())),
+                centers=tuple(t.ids[slot] for slot in slots),
+                born=t.born[slots[0]],
+                scale=float(t.stats[heaviest, stream.SCALE]),
+                rule=self.rules.rule(cluster),
+                name=t.names.get(cluster),
+                pinned=cluster in pinned,
             )
         return found
 
@@ -186,9 +195,10 @@ class Answers:
         row = np.concatenate([values, [0.0, 1.0]])[None]
         return self._labels[stream.assign(row, *self._view)]
 
-    def _living(self, cluster: int) -> None:
-        if cluster not in self._tracker.ids:
-            living = ", ".join(map(str, self._tracker.ids)) or "none"
+    def living(self, cluster: int) -> None:
+        """Raise UnknownCluster unless a cluster of this id lives."""
+        if cluster not in self._tracker.clusters:
+            living = ", ".join(map(str, dict.fromkeys(self._tracker.clusters))) or "none"
             raise UnknownCluster(f"no living cluster has id {cluster!r}; living: {living}")
 
     def _warm(self) -> None:

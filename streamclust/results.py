@@ -109,6 +109,7 @@ class Rule:
         Exact: their bounds are the numbers that the tree compares with. Boxes do not overlap; the
         simplest comes first.
     fence : Fence
+        That of its heaviest center.
     lines : tuple of str
         The boxes as a reader wants them: every bound in the fewest digits that leave each point of
         the window on its side. ``str(rule)`` joins these lines.
@@ -231,7 +232,12 @@ class Cluster:
     born : int
         The event number at which it was born.
     scale : float
-        Median distance of its events to its center, in scaled units.
+        Median distance of its events to its heaviest center, in scaled units.
+    rule : Rule
+    name : str or None
+        What a user called it.
+    pinned : bool
+        Whether it never dies and never merges.
     """
 
     id: int
@@ -241,6 +247,8 @@ class Cluster:
     born: int
     scale: float
     rule: Rule
+    name: str | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

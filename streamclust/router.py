@@ -53,7 +53,7 @@ class Router:
         self.tree = tree
         self._seed = seed
         self._texts: dict[int, str] = {}
-        self._boxes: dict[int, list[Intervals]] = {}
+        self._boxes: dict[int, list[Intervals]] = {}  # of clusters
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._looked = False
         self._coming: dict[int, FloatArray] = {}
@@ -122,14 +122,14 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        boxes = {c: self.tree.boxes(c) for c in tracker.ids}
-        texts = write(c for c, told in boxes.items() if told != self._boxes.get(c))
+        boxes, clusters = self._read(tracker), list(dict.fromkeys(tracker.clusters))
+        texts = write(c for c in clusters if boxes[c] != self._boxes.get(c))
         changes += [
             RuleChanged(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
             for c, new in texts.items()
             if new != self._texts.get(c)
         ]
-        self._texts = {c: texts.get(c, self._texts.get(c, "")) for c in tracker.ids}
+        self._texts = {c: texts.get(c, self._texts.get(c, "")) for c in clusters}
         self._boxes = boxes
         self._settled = (self.tree.version, self.tree.recourse, self.tree.rebuilds)
         return tuple(changes)
@@ -145,6 +145,13 @@ class Router:
         if len(leaf):
             below[child < 0] = ~leaf[~child[child < 0]]
         self.table = np.column_stack([feature, threshold, below])
+
+    def _read(self, tracker: CenterTracker) -> dict[int, list[Intervals]]:
+        """Return the boxes of every living cluster."""
+        boxes: dict[int, list[Intervals]] = {}
+        for center, cluster in zip(tracker.ids, tracker.clusters, strict=True):
+            boxes.setdefault(cluster, []).extend(self.tree.boxes(center))
+        return boxes
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
@@ -195,7 +202,7 @@ class Router:
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): str(text) for c, text in state["texts"]}
-        self._boxes = {c: self.tree.boxes(c) for c in tracker.ids}
+        self._boxes = self._read(tracker)
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})

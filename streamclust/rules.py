@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from streamclust.boxes import Intervals
 from streamclust.features import FeatureSpace
 from streamclust.kernels import stream
 from streamclust.results import (
@@ -29,7 +30,7 @@ from streamclust.results import (
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
-from streamclust.windows import Reservoir
+from streamclust.windows import Window
 
 LEAST_DIGITS = 3
 """Significant digits that a printed bound has at least, unless it needs fewer."""
@@ -43,7 +44,7 @@ class RuleBook:
         self,
         features: FeatureSpace,
         scaling: Scaling,
-        window: Reservoir,
+        window: Window,
         tree: ThresholdTree,
         tracker: CenterTracker,
     ) -> None:
@@ -56,7 +57,7 @@ class RuleBook:
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
         boxes = self.boxes(cluster)
-        fence = self.fence(self._tracker.slot(cluster))
+        fence = self.fence(self.heaviest(cluster))
         return Rule(cluster, boxes, fence, _lines(boxes, self._digits()))
 
     def boxes(self, cluster: int) -> tuple[Box, ...]:
@@ -68,7 +69,7 @@ class RuleBook:
                     for j, (low, high) in box.items()
                 }
             )
-            for box in self._tree.boxes(cluster)
+            for box in self._intervals(cluster)
         ]
         return tuple(sorted(boxes, key=lambda box: box.n_bounds))
 
@@ -90,11 +91,10 @@ class RuleBook:
             Measured from the origin.
         ask : function from a row of the user's values to its label
         """
-        slot = self._tracker.slot(cluster)
         value = self._scaling.origin + point
         best: tuple[float, dict[FeatureName, float], FloatArray] | None = None
         fewest: tuple[tuple[int, float], tuple[Condition, ...]] | None = None
-        for box in self._tree.boxes(cluster):
+        for box in self._intervals(cluster):
             missed = {j: bounds for j, bounds in box.items() if not _inside(point[j], *bounds)}
             conditions, cost, moved = [], 0.0, value.copy()
             for j, (low, high) in missed.items():
@@ -110,9 +110,10 @@ class RuleBook:
                 best = (cost, {self._features.names[j]: float(moved[j])}, moved)
         change = {} if label == cluster else best[1] if best else None
         shown = best[2] - self._scaling.origin if best and change else point
-        distance = self._tracker.distances(shown[None], self._scaling.weights)[0, slot]
+        distances = self._tracker.distances(shown[None], self._scaling.weights)[0]
+        slot = min(self._tracker.slots(cluster), key=lambda s: float(distances[s]))
         told = () if label == cluster or fewest is None else fewest[1]
-        return WhyNot(cluster, label, change, told, self.fence(slot, float(distance)))
+        return WhyNot(cluster, label, change, told, self.fence(slot, float(distances[slot])))
 
     def conditions(self, point: FloatArray) -> tuple[Condition, ...]:
         """Return the comparisons that the tree makes on `point`, root to leaf."""
@@ -122,10 +123,10 @@ class RuleBook:
         )
 
     def fence(self, slot: int, distance: float | None = None) -> Fence:
-        """Return the fence of the cluster in `slot`, with the distance of a point if told."""
+        """Return the fence of the center in `slot`, with the distance of a point if told."""
         tracker = self._tracker
         limit = float(tracker.stats[slot, stream.FENCE])
-        return Fence(tracker.ids[slot], self.center(slot), limit, distance)
+        return Fence(tracker.clusters[slot], self.center(slot), limit, distance)
 
     def center(self, slot: int) -> dict[FeatureName, float]:
         """Return the center in `slot` in the user's units."""
@@ -144,15 +145,24 @@ class RuleBook:
         tracker = self._tracker
         distances = tracker.distances(point[None], self._scaling.weights)[0]
         holds = distances <= tracker.living_stats[:, stream.FENCE]
-        leaf = self._tree.route(point)
-        shown = tracker.slot(label) if label >= 0 else -1
-        if shown < 0 or not holds[shown]:
-            shown = int(
-                np.where(holds, distances, np.inf).argmin() if holds.any() else distances.argmin()
-            )
+        leaf = tracker.clusters[tracker.slot(self._tree.route(point))]
+        own = np.zeros(tracker.k, dtype=bool)
+        own[tracker.slots(label)] = True
+        best = next((m for m in (holds & own, holds) if m.any()), np.ones_like(holds))
+        shown = int(np.where(best, distances, np.inf).argmin())
         fence = self.fence(shown, float(distances[shown]))
         by_rule = label in (leaf, -1)
         return Explanation(label, self.conditions(point), fence, by_rule, substituted)
+
+    def heaviest(self, cluster: int) -> int:
+        """Return the slot of a living cluster's heaviest center."""
+        slots = self._tracker.slots(cluster)
+        return max(slots, key=lambda slot: float(self._tracker.stats[slot, stream.WEIGHT]))
+
+    def _intervals(self, cluster: int) -> list[Intervals]:
+        """Return the boxes of a cluster: those of all its centers."""
+        centers = [self._tracker.ids[slot] for slot in self._tracker.slots(cluster)]
+        return [box for center in centers for box in self._tree.boxes(center)]
 
     def _digits(self) -> Digits:
         return Digits(self._features.names, self._scaling.origin, self._window.points())

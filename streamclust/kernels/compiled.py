@@ -25,14 +25,28 @@ def kernel(function: Function) -> Function:
     Division by zero follows IEEE 754, as in NumPy, instead of raising. Where no folder can be
     written, it is compiled anew in every process.
     """
+    return _compiled(function)
+
+
+def regrouping_kernel(function: Function) -> Function:
+    """A `kernel` that may add up the terms of a sum in any order, so as to fill vector registers.
+
+    Its last bits depend on the processor: use it where rounding decides nothing.
+    """
+    return _compiled(function, fastmath={"reassoc", "nsz"})
+
+
+def _compiled(function: Function, **options: Any) -> Function:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment at import
         interpreted: Any = np.errstate(all="ignore")(function)
         interpreted.py_func = function
         return cast(Function, interpreted)
     try:
-        return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+        return cast(
+            Function, njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        )
     except RuntimeError:  # no folder for the cache
-        return cast(Function, njit(nogil=True, error_model="numpy")(function))
+        return cast(Function, njit(nogil=True, error_model="numpy", **options)(function))
 
 
 def cache_folder(function: Callable[..., Any]) -> str | None:

@@ -163,7 +163,7 @@ def test_assignments_equal_the_plain_ones(seed):
 def blank(d, k=0, **settings):
     """Arrays for `observe`: no centers, a window of 20."""
     counts, gauges = np.zeros(stream.N_COUNTS, dtype=np.int64), np.zeros(stream.N_GAUGES)
-    counts[stream.NEXT_REFIT] = 10**9
+    counts[[stream.NEXT_REFIT, stream.NEXT_LOOK]] = 10**9
     gauges[[stream.STAMP, stream.P, stream.BY_EVENTS, stream.MIN_WEIGHT]] = -np.inf, 2.0, 1, 15
     frame = np.array([np.zeros(d), np.ones(d)])
     return (
@@ -260,6 +260,7 @@ def test_fidelity_and_price_are_of_before_the_row_is_learned():
     arrays_[1][:2, 0] = 0.0, 4.0
     arrays_[3][:2, stream.FENCE] = 3.0
     arrays_[3][:2, stream.GAP] = 1.0
+    arrays_[3][:2, stream.CLUSTER] = 0, 1
     arrays_[8] = np.array([[0, 3.0, ~0, ~1]])  # the border of the centers lies at 2
     arrays_[-2][stream.N_CENTERS] = 2
     for x, fidelity in ((0.5, 1.0), (2.5, 0.5), (3.5, 2 / 3), (20.0, 2 / 3)):

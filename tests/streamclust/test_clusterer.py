@@ -509,7 +509,7 @@ def test_silence_is_noticed_while_time_passes():
         {"noise": 1},
         {"refit": "kmeans"},
         {"refit": 3},
-        {"refit_mode": "background"},
+        {"refit_mode": "thread"},
         {"refit_lag": 0},
         {"time_unit": "minutes"},
     ],

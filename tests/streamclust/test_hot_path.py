@@ -101,7 +101,7 @@ def test_a_block_costs_one_compiled_call_however_long_it_is(monkeypatch):
     long = np.tile(rows, (20, 1))
     costs = {}
     for block in (rows, long):
-        model._engine.tracker.counts[stream.NEXT_REFIT] = 10**9
+        model._engine.tracker.counts[[stream.NEXT_REFIT, stream.NEXT_LOOK]] = 10**9
         learned = counted(lambda block=block: model.learn_many(block), monkeypatch)
         predicted = counted(lambda block=block: model.predict_many(block), monkeypatch)
         assert (learned["observe"], predicted["assign_rows"]) == (1, 1)

@@ -8,11 +8,11 @@ import pytest
 from streamclust.errors import InvariantBroken
 from streamclust.events import CenterDeleted, CenterInserted, CenterMoved, ClusterBorn, ClusterDied
 from streamclust.kernels import stream
-from streamclust.tracker import CenterTracker
-from streamclust.windows import Reservoir, SlidingWindow
+from streamclust.tracker import CenterTracker, Placing
+from streamclust.windows import RecentPoints, Reservoir
 
 FRAME = np.array([np.zeros(2), np.ones(2)])
-RECENT = SlidingWindow(10)
+RECENT = RecentPoints(10)
 RECENT.widen(2, 0)
 TABLE = np.array([[0.0, 0.0, -1.0, -1.0]])
 
@@ -27,26 +27,29 @@ def tracker(**changes):
         "max_clusters": 100,
         "by_tree": False,
         "fenced": True,
+        "window_decay": 0.0,
     }
     made = CenterTracker(**{**settings, **changes})
     made.widen(2)
     made.counts[stream.NEXT_REFIT] = 10**9
-    window = Reservoir(50, 0.0)
+    window = Reservoir(50)
     window.widen(2)
     return made, window
 
 
-def adopt(made, positions, ids=None):
+def adopt(made, positions, ids=None, clusters=None, spared=()):
     k = len(positions)
     ids = [made.new_id() for _ in range(k)] if ids is None else ids
-    return made.adopt(
-        ids,
-        np.array(positions, dtype=float),
-        np.full(k, 1.2),
-        np.full(k, 3.5),
-        np.full(k, 7),
-        np.full(k, 1 / k),
+    found = Placing(
+        ids=ids,
+        clusters=ids if clusters is None else clusters,
+        positions=np.array(positions, dtype=float),
+        scales=np.full(k, 1.2),
+        limits=np.full(k, 3.5),
+        sizes=np.full(k, 7),
+        shares=np.full(k, 1 / k),
     )
+    return made.adopt(found, spared)
 
 
 def feed(made, window, points):
