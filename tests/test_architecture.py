@@ -49,6 +49,7 @@ DOOR_FLOORS: dict[float, str] = {
 HOMES = {
     "numba": {"streamclust.kernels"},
     "river": {"streamclust.clusterer"},
+    "river.metrics": {"streamclust.evaluate"},
     "river.drift": {"streamclust.clusterer", "streamclust.drift"},
     "safetensors": {"streamclust.snapshot"},
     "click": {

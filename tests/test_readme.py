@@ -17,13 +17,15 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def test_its_python_runs_and_shows_what_it_says(capsys):
-    (code,) = blocks(README, "python")
-    exec(compile(code, "README.md", "exec"), {})
+    for code in blocks(README, "python"):
+        exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert "-1" in printed
     rules = [line for line in printed if re.match(r"\d+ \d+ .*(load|temp) ", line)]
     assert len(rules) == 2
     assert any(line.startswith("ClusterBorn(") for line in printed)
+    assert printed[-2].startswith("Scores(events=1155, labelled=1155, ari=0.")
+    assert printed[-1].startswith("Latency(mean=")
 
 
 def test_its_parameters_are_the_models():
