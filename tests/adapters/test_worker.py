@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from streamclust.errors import AdapterError, SnapshotError
 from streamclust_adapters.answering import Refused
 from streamclust_adapters.broker import Commit, LostPartitions, Message, Stopped
-from streamclust_adapters.codec import Fields, JsonLines
+from streamclust_adapters.decoding import Fields
 from streamclust_adapters.encoder import Encoder
+from streamclust_adapters.json_lines import JsonLines
 from streamclust_adapters.lanes import Manner
 from streamclust_adapters.logs import Log
 from streamclust_adapters.messages import MessageReader, Outbox, Topics
