@@ -11,6 +11,7 @@ import os
 import pytest
 
 from tests.kafka.brokers import Kafka, missing
+from tests.kafka.clusters import Cluster, Guarded
 from tests.kafka.worlds import World
 
 
@@ -49,6 +50,22 @@ def own_broker(tmp_path):
         yield kafka
     finally:
         kafka.kill()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Three brokers, each of which a test may kill."""
+    demand_java()
+    with Cluster(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """A broker that also has a door with a lock."""
+    demand_java()
+    with Guarded(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -134,10 +134,15 @@ class Client:
         self.shutdown = shutdown
         self.logger = logger
 
-    def made(self, kind: Callable[..., Result], options: Mapping[str, str]) -> Result:
+    def made(
+        self,
+        kind: Callable[..., Result],
+        options: Mapping[str, str],
+        **callbacks: Callable[..., None],
+    ) -> Result:
         """A consumer, producer or admin client of the library, with some options more."""
         try:
-            return kind({**self.options, **options}, logger=self.logger)
+            return kind({**self.options, **options, **callbacks}, logger=self.logger)
         except (KafkaException, ValueError, TypeError) as error:
             raise AdapterError(f"librdkafka refuses an option: {told(error)}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -36,6 +37,7 @@ class Reading:
         self._listener: Listener | None = None
         self._failure: BaseException | None = None
         self._rejoining = False
+        self._locked_out: str | None = None
         strategy = {"partition.assignment.strategy": "cooperative-sticky"} | owner.options
         newer = strategy.get("group.protocol", "").lower() == "consumer"
         self._incremental = newer or "cooperative" in strategy["partition.assignment.strategy"]
@@ -44,15 +46,36 @@ class Reading:
         self._group = {"group.id": owner.member.group}
         own = {**self._group, "group.instance.id": owner.member.name}
         self._options = strategy | _READING | own
-        self._consumer = owner.made(Consumer, self._options)
+        self._consumer = owner.made(Consumer, self._options, error_cb=self._on_error)
 
     def metadata(self) -> object:
         """What a transaction must know of the group."""
         return self._consumer.consumer_group_metadata()
 
     def reach(self) -> None:
-        """Wait for a broker."""
-        self._client.first(lambda: self._consumer.list_topics(timeout=PATIENCE), "reach a broker")
+        """Wait for a broker.
+
+        Raises
+        ------
+        AdapterError
+            When none answers, or none lets us in.
+        """
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._consumer.list_topics(timeout=STEP)
+                return
+            except KafkaException as error:
+                self._consumer.poll(0)  # hears of errors
+                if self._locked_out is not None or time.monotonic() > end:
+                    why = self._locked_out or told(error)
+                    raise AdapterError(f"cannot reach a broker: {why}") from error
+                self._client.check_stop(error.args[0])
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in {KafkaError._AUTHENTICATION, KafkaError._SSL}:
+            self._locked_out = error.str()
+        self._client.logger.warning("%s", error.str())
 
     # ------------------------------------------------------------ topics and offsets
 
@@ -162,7 +185,7 @@ class Reading:
     def _replace(self, listener: Listener) -> None:
         """Join as a new consumer of our name: the old one is dead."""
         self.close()
-        self._consumer = self._client.made(Consumer, self._options)
+        self._consumer = self._client.made(Consumer, self._options, error_cb=self._on_error)
         self.join(listener)
 
     def _probe(self) -> None:
@@ -231,9 +254,9 @@ class Reading:
 
 def _message(got: Any) -> Message:
     kind, milliseconds = got.timestamp()
-    time = milliseconds / 1000 if kind else None
+    seconds = milliseconds / 1000 if kind else None
     headers = got.headers() or ()
-    return Message(got.partition(), got.offset(), got.key(), got.value(), headers, time)
+    return Message(got.partition(), got.offset(), got.key(), got.value(), headers, seconds)
 
 
 def _number(metadata: str | None) -> int | None:
