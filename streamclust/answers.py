@@ -99,8 +99,12 @@ class Answers:
 
     def assign(self, x: Mapping[FeatureName, Any]) -> Assignment:
         """Return cluster id, region, alternatives and scaled distance of an event."""
-        row, absent = self._resolve(x)
-        slot = stream.assign(row, *self._view)
+        absent: tuple[FeatureName, ...] = ()
+        row = self._features.read(x, 0.0, 1.0)
+        slot = stream.REFUSED if row is None else stream.assign(row, *self._view)
+        if row is None or slot == stream.REFUSED:
+            row, absent = self._resolve(x)
+            slot = stream.assign(row, *self._view)
         if not self._tracker.k:
             return Assignment(NOISE, Region.COLD, substituted=absent)
         relative = self._relative(row)

@@ -84,6 +84,8 @@ def region(label: int, relative: FloatArray, slot: int, ratio: float) -> tuple[R
     """
     if label < 0:
         return Region.NOISE, []
-    rivals = np.flatnonzero(relative * ratio <= relative[slot])
+    (rivals,) = (relative * ratio <= relative[slot]).nonzero()
+    if len(rivals) <= 1:  # the answer itself
+        return Region.CORE, []
     order = sorted((r for r in rivals.tolist() if r != slot), key=lambda r: (relative[r], r))
     return (Region.BOUNDARY, order) if order else (Region.CORE, [])
