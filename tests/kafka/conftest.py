@@ -10,6 +10,7 @@ import os
 
 import pytest
 
+from tests.adapters.commands import REAL, SMALL, run
 from tests.kafka.brokers import Kafka, missing
 from tests.kafka.clusters import Cluster, Guarded
 from tests.kafka.worlds import World
@@ -37,6 +38,20 @@ def address(tmp_path_factory):
         yield kafka.address
     finally:
         kafka.stop()
+
+
+@pytest.fixture(scope="session")
+def warmed():
+    """The real command with everything compiled, which is no part of what is waited for."""
+    done = run("warmup", command=REAL)
+    assert done.returncode == 0, done.stderr
+    return REAL
+
+
+@pytest.fixture(params=["small", "real"])
+def command(request):
+    """The command around the small clusterer, and around the real one."""
+    return SMALL if request.param == "small" else request.getfixturevalue("warmed")
 
 
 @pytest.fixture

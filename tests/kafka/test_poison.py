@@ -7,7 +7,6 @@ import json
 import pytest
 from confluent_kafka import Producer
 
-from tests.adapters.commands import REAL, SMALL
 from tests.kafka.brokers import PATIENCE
 from tests.kafka.worlds import World
 
@@ -39,7 +38,6 @@ POISON = {
 GOOD = b'{"x": 1, "y": 1, "t": %d}'
 
 
-@pytest.mark.parametrize("command", [SMALL, REAL], ids=["small", "real"])
 def test_every_kind_of_poison(world, command):
     messages = [(0, value) for i, bad in enumerate(POISON.values()) for value in (GOOD % i, bad)]
     world.produce(messages)
