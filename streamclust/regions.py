@@ -7,9 +7,11 @@ point "noise"; here that is *boundary*, and *noise* is outside every fence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from streamclust.results import FloatArray, Region
+from streamclust.results import FloatArray, IntArray, Region
 from streamclust.robust import spread
 
 REACH = 4.0
@@ -68,8 +70,10 @@ def ambiguity(first: FloatArray, second: FloatArray, share: float = SHARE) -> fl
     return float(max(AMBIGUOUS, np.quantile(ratio, 1.0 - share))) if len(ratio) else AMBIGUOUS
 
 
-def region(label: int, relative: FloatArray, slot: int, ratio: float) -> tuple[Region, list[int]]:
-    """Return the region of a point and the slots of the other clusters it might belong to.
+def region(
+    label: int, relative: FloatArray, clusters: Sequence[int] | IntArray, ratio: float
+) -> tuple[Region, tuple[int, ...]]:
+    """Return the region of a point and the other clusters it might belong to, nearest first.
 
     Parameters
     ----------
@@ -77,15 +81,17 @@ def region(label: int, relative: FloatArray, slot: int, ratio: float) -> tuple[R
         The answer, -1 for noise.
     relative : array of shape (k,)
         Distance to each center in units of that cluster's scale.
-    slot : int
-        The slot of the answer.
+    clusters : sequence or array of int
+        Id of the cluster of each center; the distance to a cluster is that to its nearest center.
     ratio : float
         A rival counts whose relative distance is at most that of the answer over `ratio`.
     """
     if label < 0:
-        return Region.NOISE, []
-    (rivals,) = (relative * ratio <= relative[slot]).nonzero()
-    if len(rivals) <= 1:  # the answer itself
-        return Region.CORE, []
-    order = sorted((r for r in rivals.tolist() if r != slot), key=lambda r: (relative[r], r))
-    return (Region.BOUNDARY, order) if order else (Region.CORE, [])
+        return Region.NOISE, ()
+    own = np.asarray(clusters) == label
+    near = (relative * ratio <= relative[own].min()) & ~own
+    if not near.any():
+        return Region.CORE, ()
+    (slots,) = near.nonzero()
+    slots = slots[np.argsort(relative[slots], kind="stable")]
+    return Region.BOUNDARY, tuple(dict.fromkeys(int(clusters[slot]) for slot in slots))

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels.compiled import kernel
+from streamclust.kernels.compiled import kernel, regrouping_kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -23,6 +23,7 @@ LOG_TAU = math.log(2.0 * math.pi)
 DEGREES = 4.0
 STEPS = 4
 FULL, DIAGONAL, SPHERICAL = 0, 1, 2
+TILE = 256
 
 
 @kernel
@@ -198,105 +199,115 @@ def node_codes(
     return codes
 
 
-@kernel
-def best_cut(
-    left: IntArray,
-    right: IntArray,
-    codes: FloatArray,
-    noise: FloatArray,
-    penalty: float,
-    labels: IntArray,
-) -> float:
-    """The cut of a hierarchy with the shortest sum of codes; exact dynamic programme.
-
-    Parameters
-    ----------
-    left, right : int array of shape (n - 1,)
-        The merges, children before parents; the last one is the root.
-    codes : float array of shape (2 n - 1,)
-        Code of each node as a cluster, nats.
-    noise : float array of shape (n,)
-        Code of each point as noise, nats.
-    penalty : float
-        Added for every cluster, nats.
-    labels : int array of shape (n,)
-        Receives 0, 1, ... and -1 for noise.
-
-    Returns
-    -------
-    float
-        The length of the cut, penalties included.
-    """
-    n = noise.shape[0]
-    best = np.empty(2 * n - 1)
-    whole = np.empty(2 * n - 1, np.bool_)
-    for i in range(n):
-        best[i] = noise[i]
-    for t in range(n - 1):
-        parts = best[left[t]] + best[right[t]]
-        one = codes[n + t] + penalty
-        whole[n + t] = one <= parts
-        best[n + t] = one if one <= parts else parts
-    label = np.empty(2 * n - 1, np.int64)
-    label[2 * n - 2] = -1
-    found = 0
-    for t in range(n - 2, -1, -1):
-        node = n + t
-        if label[node] < 0 and whole[node]:
-            label[node] = found
-            found += 1
-        label[left[t]] = label[node]
-        label[right[t]] = label[node]
-    for i in range(n):
-        labels[i] = label[i]
-    total: float = best[2 * n - 2]
-    return total
-
-
-@kernel
+@regrouping_kernel
 def _moments(
-    points: FloatArray,
-    weights: FloatArray,
-    own: IntArray,
-    pull: FloatArray,
-    mean: FloatArray,
-    scatter: FloatArray,
-) -> float:
-    """Write the pulled mean and scatter (lower triangle) of some points; answer their weight."""
-    d = points.shape[1]
-    weight = 0.0
-    pulled = 0.0
+    packed: FloatArray, pulled: FloatArray, work: FloatArray, mean: FloatArray, scatter: FloatArray
+) -> None:
+    """Write the weighted mean and scatter (lower triangle) of packed points."""
+    d = packed.shape[0]
+    count = pulled.shape[0]
+    total = 0.0
+    for at in range(count):
+        total += pulled[at]
     for j in range(d):
-        mean[j] = 0.0
-        for m in range(d):
-            scatter[j, m] = 0.0
-    for i in own:
-        w = weights[i] * pull[i]
-        weight += weights[i]
-        pulled += w
-        for j in range(d):
-            mean[j] += w * points[i, j]
-    for j in range(d):
-        mean[j] /= pulled
-    for i in own:
-        w = weights[i] * pull[i]
-        for j in range(d):
-            u = w * (points[i, j] - mean[j])
-            for m in range(j + 1):
-                scatter[j, m] += u * (points[i, m] - mean[m])
-    return weight
+        along = packed[j, :count]
+        moment = 0.0
+        for at in range(count):
+            moment += pulled[at] * along[at]
+        center = moment / total
+        mean[j] = center
+        for at in range(count):
+            work[at] = pulled[at] * (along[at] - center)
+        for m in range(j + 1):
+            across = packed[m, :count]
+            other = mean[m]
+            product = 0.0
+            for at in range(count):
+                product += work[at] * (across[at] - other)
+            scatter[j, m] = product
 
 
 @kernel
-def _square(points: FloatArray, at: int, mean: FloatArray, whitener: FloatArray) -> float:
-    """The squared Mahalanobis distance of one of the points."""
-    total = 0.0
+def _squares(
+    packed: FloatArray,
+    mean: FloatArray,
+    whitener: FloatArray,
+    shape: int,
+    part: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the squared Mahalanobis distances of as many packed points as `out` has room for."""
+    count = out.shape[0]
+    for at in range(count):
+        out[at] = 0.0
     for i in range(mean.shape[0]):
-        part = 0.0
-        for j in range(i + 1):
-            part += whitener[i, j] * (points[at, j] - mean[j])
-        total += part * part
-    return total
+        first = 0 if shape == FULL else i
+        shift = 0.0
+        for j in range(first, i + 1):
+            shift -= whitener[i, j] * mean[j]
+        for at in range(count):
+            part[at] = shift
+        for j in range(first, i + 1):
+            factor = whitener[i, j]
+            along = packed[j, :count]
+            for at in range(count):
+                part[at] += factor * along[at]
+        for at in range(count):
+            out[at] += part[at] * part[at]
+
+
+@kernel
+def _law(
+    packed: FloatArray,
+    mass: FloatArray,
+    total: float,
+    floor: float,
+    student: bool,
+    room: FloatArray,
+    square: FloatArray,
+    mean: FloatArray,
+    whitener: FloatArray,
+) -> tuple[float, float]:
+    """Fit one law to packed points; answer its code, and the log of its share and peak density.
+
+    `room`, of shape (3, n) or more, and `square`, of shape (2, d, d), are overwritten.
+    """
+    d = packed.shape[0]
+    count = mass.shape[0]
+    pulled, part, far = room[0, :count], room[1, :count], room[2, :count]
+    scatter, trial = square[0], square[1]
+    log_total = math.log(total)
+    weight = 0.0
+    for at in range(count):
+        weight += mass[at]
+    _moments(packed, mass, part, mean, scatter)
+    constant = -0.5 * d * LOG_TAU
+    if student:
+        constant = math.lgamma(0.5 * (DEGREES + d)) - math.lgamma(0.5 * DEGREES)
+        constant -= 0.5 * d * math.log(DEGREES * math.pi)
+        for _ in range(STEPS):
+            _whitener(scatter, weight, floor, FULL, trial)
+            _squares(packed, mean, trial, FULL, part, far)
+            for at in range(count):
+                pulled[at] = mass[at] * (DEGREES + d) / (DEGREES + far[at])
+            _moments(packed, pulled, part, mean, scatter)
+        shape = FULL
+        code = np.inf
+        for option in range(3):
+            told = weight * (0.5 * _whitener(scatter, weight, floor, option, trial) - constant)
+            _squares(packed, mean, trial, option, part, far)
+            tail = 0.0
+            for at in range(count):
+                tail += mass[at] * math.log(1.0 + far[at] / DEGREES)
+            told += 0.5 * (DEGREES + d) * tail + 0.5 * _parameters(d, option) * log_total
+            if told < code:
+                code = told
+                shape = option
+    else:
+        code, shape = _gaussian(scatter, weight, floor, log_total, trial)
+    share = math.log(weight / total)
+    peak = constant + share - 0.5 * _whitener(scatter, weight, floor, shape, whitener)
+    return code - weight * share, peak
 
 
 @kernel
@@ -341,49 +352,27 @@ def fit_clusters(
     n, d = points.shape
     n_clusters = codes.shape[0]
     begin = np.zeros(n_clusters + 2, np.int64)
-    for i in range(n):
-        begin[labels[i] + 2] += 1
+    for label in labels:
+        begin[label + 2] += 1
     for c in range(n_clusters):
         begin[c + 2] += begin[c + 1]
     members = np.empty(n, np.int64)
     for i in range(n):
         members[begin[labels[i] + 1]] = i
         begin[labels[i] + 1] += 1
-    log_total = math.log(total)
-    scatter = np.empty((d, d))
-    trial = np.empty((d, d))
-    pull = np.ones(n)
-    constant = -0.5 * d * LOG_TAU
-    if student:
-        constant = math.lgamma(0.5 * (DEGREES + d)) - math.lgamma(0.5 * DEGREES)
-        constant -= 0.5 * d * math.log(DEGREES * math.pi)
+    packed = np.empty((d, n))
+    room = np.empty((4, n))
+    square = np.empty((2, d, d))
     for c in range(n_clusters):
         own = members[begin[c] : begin[c + 1]]
-        weight = _moments(points, weights, own, pull, means[c], scatter)
-        if student:
-            for _ in range(STEPS):
-                _whitener(scatter, weight, floor, FULL, trial)
-                for i in own:
-                    square = _square(points, i, means[c], trial)
-                    pull[i] = (DEGREES + d) / (DEGREES + square)
-                _moments(points, weights, own, pull, means[c], scatter)
-            shape = FULL
-            codes[c] = np.inf
-            for option in range(3):
-                code = weight * (0.5 * _whitener(scatter, weight, floor, option, trial) - constant)
-                for i in own:
-                    square = _square(points, i, means[c], trial)
-                    code += weights[i] * 0.5 * (DEGREES + d) * math.log1p(square / DEGREES)
-                code += 0.5 * _parameters(d, option) * log_total
-                if code < codes[c]:
-                    codes[c] = code
-                    shape = option
-        else:
-            codes[c], shape = _gaussian(scatter, weight, floor, log_total, trial)
-        share = math.log(weight / total)
-        codes[c] -= weight * share
-        offsets[c] = constant + share
-        offsets[c] -= 0.5 * _whitener(scatter, weight, floor, shape, whiteners[c])
+        mass = room[3, : own.shape[0]]
+        for at in range(own.shape[0]):
+            mass[at] = weights[own[at]]
+            for j in range(d):
+                packed[j, at] = points[own[at], j]
+        codes[c], offsets[c] = _law(
+            packed, mass, total, floor, student, room, square, means[c], whiteners[c]
+        )
 
 
 @kernel
@@ -410,7 +399,8 @@ def nearest_law(
     labels : int array of shape (n,)
         Receives 0 .. K - 1, or -1.
     """
-    half = 0.5 * (DEGREES + points.shape[1])
+    n, d = points.shape
+    half = 0.5 * (DEGREES + d)
     top = noise
     for c in range(means.shape[0]):
         top = max(top, offsets[c])
@@ -420,13 +410,61 @@ def nearest_law(
         ground = math.exp((noise - top) / half)
         for c in range(means.shape[0]):
             height[c] = math.exp((offsets[c] - top) / half)
-    for i in range(points.shape[0]):
-        best = ground
-        labels[i] = -1
+    packed = np.empty((d, TILE))
+    room = np.empty((3, TILE))
+    for begin in range(0, n, TILE):
+        count = min(TILE, n - begin)
+        best, part, far = room[0, :count], room[1, :count], room[2, :count]
+        given = labels[begin : begin + count]
+        for at in range(count):
+            best[at] = ground
+            given[at] = -1
+            for j in range(d):
+                packed[j, at] = points[begin + at, j]
         for c in range(means.shape[0]):
-            square = _square(points, i, means[c], whiteners[c])
-            fall = 1.0 + square / DEGREES
-            value = height[c] / fall if student else height[c] - 0.5 * square
-            if value > best:
-                best = value
-                labels[i] = c
+            _squares(packed, means[c], whiteners[c], FULL, part, far)
+            for at in range(count):
+                value = height[c] - 0.5 * far[at]
+                if student:
+                    value = height[c] / (1.0 + far[at] / DEGREES)
+                if value > best[at]:
+                    best[at] = value
+                    given[at] = c
+
+
+@kernel
+def number_clusters(labels: IntArray, weights: FloatArray, least: float, out: IntArray) -> int:
+    """Number clusters by their first point; those of too little weight become noise.
+
+    Parameters
+    ----------
+    labels : int array of shape (n,)
+        Not negative, or -1.
+    weights : float array of shape (n,)
+    least : float
+        A lighter cluster is none.
+    out : int array of shape (n,)
+        Receives 0 .. K - 1, or -1.
+
+    Returns
+    -------
+    int
+        K.
+    """
+    top = 0
+    for label in labels:
+        top = max(top, label + 1)
+    mass = np.zeros(top)
+    name = np.full(top, -1, np.int64)
+    for i in range(labels.shape[0]):
+        if labels[i] >= 0:
+            mass[labels[i]] += weights[i]
+    found = 0
+    for i, label in enumerate(labels):
+        out[i] = -1
+        if label >= 0 and mass[label] >= least:
+            if name[label] < 0:
+                name[label] = found
+                found += 1
+            out[i] = name[label]
+    return found

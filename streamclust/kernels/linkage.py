@@ -15,6 +15,7 @@ from streamclust.kernels.compiled import kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @kernel
@@ -28,30 +29,39 @@ def _root(parent: IntArray, node: int) -> int:
 
 @kernel
 def single_linkage(
-    first: IntArray, second: IntArray, n: int, left: IntArray, right: IntArray
+    first: IntArray,
+    second: IntArray,
+    order: IntArray,
+    left: IntArray,
+    right: IntArray,
+    used: BoolArray,
 ) -> int:
-    """Merge along edges that come sorted by length.
+    """Merge along the edges, the shortest first.
 
     Parameters
     ----------
     first, second : int array of shape (m,)
-        Ends of the edges, shortest edge first.
-    n : int
-        Number of points.
+        Ends of the edges.
+    order : int array of shape (m,)
+        The edges, shortest first.
     left, right : int array of shape (n - 1,)
         Receive the merges.
+    used : bool array of shape (m,)
+        Receives along which edges: a minimum spanning forest (Kruskal, 1956).
 
     Returns
     -------
     int
         The number of merges made; n - 1 iff the graph is connected.
     """
+    n = left.shape[0] + 1
     parent = np.empty(n, np.int64)
     node = np.empty(n, np.int64)
     for i in range(n):
         parent[i] = node[i] = i
     made = 0
-    for e in range(first.shape[0]):
+    used[:] = False
+    for e in order:
         a = _root(parent, first[e])
         b = _root(parent, second[e])
         if a != b:
@@ -60,6 +70,7 @@ def single_linkage(
             parent[b] = a
             node[a] = n + made
             made += 1
+            used[e] = True
             if made == n - 1:
                 break
     return made
@@ -239,3 +250,58 @@ def ward_linkage(
             _push(keys, items, size, offer[a], a)
             size += 1
     return made
+
+
+@kernel
+def best_cut(
+    left: IntArray,
+    right: IntArray,
+    codes: FloatArray,
+    noise: FloatArray,
+    penalty: float,
+    labels: IntArray,
+) -> float:
+    """The cut of a hierarchy with the shortest sum of codes; exact dynamic programme.
+
+    Parameters
+    ----------
+    left, right : int array of shape (n - 1,)
+        The merges, children before parents; the last one is the root.
+    codes : float array of shape (2 n - 1,)
+        Code of each node as a cluster, nats.
+    noise : float array of shape (n,)
+        Code of each point as noise, nats.
+    penalty : float
+        Added for every cluster, nats.
+    labels : int array of shape (n,)
+        Receives 0, 1, ... and -1 for noise.
+
+    Returns
+    -------
+    float
+        The length of the cut, penalties included.
+    """
+    n = noise.shape[0]
+    best = np.empty(2 * n - 1)
+    whole = np.empty(2 * n - 1, np.bool_)
+    for i in range(n):
+        best[i] = noise[i]
+    for t in range(n - 1):
+        parts = best[left[t]] + best[right[t]]
+        one = codes[n + t] + penalty
+        whole[n + t] = one <= parts
+        best[n + t] = one if one <= parts else parts
+    label = np.empty(2 * n - 1, np.int64)
+    label[2 * n - 2] = -1
+    found = 0
+    for t in range(n - 2, -1, -1):
+        node = n + t
+        if label[node] < 0 and whole[node]:
+            label[node] = found
+            found += 1
+        label[left[t]] = label[node]
+        label[right[t]] = label[node]
+    for i in range(n):
+        labels[i] = label[i]
+    total: float = best[2 * n - 2]
+    return total

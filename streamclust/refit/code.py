@@ -10,12 +10,13 @@ no labels and no threshold.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels.code import fit_clusters, nearest_law
+from streamclust.kernels.code import fit_clusters, nearest_law, number_clusters
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -77,7 +78,7 @@ class Code:
         self.points = points
         self.weights = weights
         self.total = float(weights.sum())
-        self._told: dict[tuple[bytes, bool], float] = {}
+        self._measured: dict[tuple[bytes, bool], tuple[float, Laws]] = {}
         self._refined: dict[tuple[bytes, bool], Choice] = {}
         mean = weights @ points / self.total
         variance = float(weights @ ((points - mean) ** 2).mean(axis=1)) / self.total
@@ -89,6 +90,9 @@ class Code:
 
     def measure(self, labels: IntArray, student: bool) -> tuple[float, Laws]:
         """The length of a clustering, and the laws that `reassign` needs."""
+        key = (labels.tobytes(), student)
+        if key in self._measured:
+            return self._measured[key]
         count = int(labels.max()) + 1
         p = self.points.shape[1]
         laws: Laws = (
@@ -99,20 +103,18 @@ class Code:
         )
         fit_clusters(self.points, self.weights, labels, self.total, self.floor, student, *laws)
         length = float(laws[0].sum()) + self.noise(float(self.weights[labels < 0].sum()))
+        self._measured[key] = length, laws
         return length, laws
 
-    def of_group(self, group: IntArray, student: bool) -> float:
-        """The code of one cluster, given as sorted indices; remembered, as starts share groups."""
-        key = (group.tobytes(), student)
-        if key not in self._told:
-            p = self.points.shape[1]
-            codes = np.empty(1)
-            laws = (codes, np.empty((1, p)), np.empty((1, p, p)), np.empty(1))
-            points, weights = self.points[group], self.weights[group]
-            whole = np.zeros(len(group), np.int64)
-            fit_clusters(points, weights, whole, self.total, self.floor, student, *laws)
-            self._told[key] = float(codes[0])
-        return self._told[key]
+    def of_groups(self, groups: Sequence[IntArray], student: bool) -> FloatArray:
+        """The code of each of some groups of points as one cluster; they may share points."""
+        p, count = self.points.shape[1], len(groups)
+        chosen = np.concatenate(groups)
+        named = np.repeat(np.arange(count), [len(group) for group in groups])
+        laws = np.empty(count), np.empty((count, p)), np.empty((count, p, p)), np.empty(count)
+        points, weights = self.points[chosen], self.weights[chosen]
+        fit_clusters(points, weights, named, self.total, self.floor, student, *laws)
+        return laws[0]
 
     def noise(self, outside: float) -> float:
         """The code of noise of so much weight."""
@@ -192,15 +194,6 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
 
 def compact(labels: IntArray, weights: FloatArray, least: float = LEAST) -> IntArray:
     """Number the clusters 0 .. K - 1 by their first point; too light ones become noise."""
-    inside = labels >= 0
-    if not inside.any():
-        return labels
-    mass = np.bincount(labels[inside], weights=weights[inside])
-    labels = np.where(inside & (mass[labels] >= least), labels, -1)
-    first = np.full(len(mass) + 1, len(labels))
-    first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last write, the first point, stays
-    order = np.argsort(first[:-1], kind="stable")
-    names = np.full(len(mass), -1, np.int64)
-    present = order[first[order] < len(labels)]
-    names[present] = np.arange(len(present))
-    return np.where(labels >= 0, names[labels], -1)
+    out = np.empty(len(labels), np.int64)
+    number_clusters(labels, weights, least, out)
+    return out

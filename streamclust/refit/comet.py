@@ -25,20 +25,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamclust.errors import InvalidParameter, InvalidPoint
-from streamclust.kernels.comet import solve_fusion
 from streamclust.refit.base import BatchEstimator
 from streamclust.refit.code import Code, code_space, compact
+from streamclust.refit.fusion import FusionGraph
 from streamclust.refit.graph import Graph, distinct_points, neighbour_count, neighbour_graph
-from streamclust.refit.hierarchy import choose, choose_exactly, link_single, link_ward
+from streamclust.refit.hierarchy import choose, choose_exactly, confirm, link_single, link_ward
 from streamclust.refit.valley import join_without_valley
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-TOLERANCE = 1e-2
-"""Relative residual of a linear system; the next one starts from its solution."""
-MAX_STEPS = 60
-"""Conjugate gradient steps per system."""
 RESIST = 1e-3
 """Data weight that no point falls below, so that the systems stay positive definite."""
 
@@ -113,7 +109,7 @@ class COMET(BatchEstimator):
         ------
         InvalidParameter, InvalidPoint
         """
-        return self._fit(X, sample_weight, incumbent, {})
+        return self._fit(X, sample_weight, incumbent, None)
 
     def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster a window that shares rows with the last one; the first call is a `fit`.
@@ -131,16 +127,16 @@ class COMET(BatchEstimator):
         ------
         InvalidParameter, InvalidPoint
         """
-        return self._fit(X, sample_weight, None, getattr(self, "_told", {}))
+        return self._fit(X, sample_weight, None, getattr(self, "_told", None))
 
     def _fit(
         self,
         X: ArrayLike,
         sample_weight: ArrayLike | None,
         incumbent: ArrayLike | None,
-        told: dict[bytes, int],
+        told: tuple[FloatArray, IntArray] | None,
     ) -> Self:
-        """Cluster a window, given the clusters of earlier rows by their bytes."""
+        """Cluster a window, given earlier distinct points and their clusters."""
         self._check_parameters()
         points, weights = _checked(X, sample_weight)
         heavy = weights > 0.0
@@ -151,9 +147,11 @@ class COMET(BatchEstimator):
         start = None
         if former is not None and former[heavy].max() >= 0:
             start = _former(former[heavy], window.member)
-        carried = np.array([told.get(row.tobytes(), -1) for row in window.points], np.int64)
+        carried = (
+            np.full(len(window.points), -1) if told is None else _carried(window.points, *told)
+        )
         chosen, length, kept = self._cluster(window.points, window.weights, start, carried)
-        self._told = {row.tobytes(): int(c) for row, c in zip(window.points, chosen, strict=True)}
+        self._told = window.points, chosen
         labels = np.empty(len(points), np.int64)
         labels[heavy] = chosen[window.member]
         for i in np.flatnonzero(~heavy):
@@ -187,18 +185,19 @@ class COMET(BatchEstimator):
         Z = code_space(points, weights)
         code = Code(Z, weights)
         graph = neighbour_graph(points, neighbour_count(n))
-        U = embed(Z, weights, graph, self.fusion_strength, self.batch_size, self.seed)
-        hierarchies = [
-            link_single(graph, U),
-            link_ward(graph, U, weights),
-            link_ward(graph, Z, weights),
-        ]
-        if self.n_clusters is not None:
-            exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
-            return exact.labels, exact.length, False
+        plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)
         start = former if former is not None else carried if carried.max() >= 0 else None
-        pieces = choose(hierarchies, code, start)
+        pieces = None
+        if start is not None and self.n_clusters is None:
+            pieces = confirm(start, plain, code)
+        if pieces is None:
+            U = embed(Z, weights, graph, self.fusion_strength, self.batch_size, self.seed)
+            hierarchies = [link_single(graph, U), link_ward(graph, U, weights), plain]
+            if self.n_clusters is not None:
+                exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
+                return exact.labels, exact.length, False
+            pieces = choose(hierarchies, code, start)
         labels = join_without_valley(pieces, code, graph)
         if former is not None:
             held = code.best(former).length - code.best(labels).length
@@ -248,16 +247,9 @@ def embed(
     -------
     float array of shape (n, p)
     """
-    chosen = graph.fused
-    first, second = graph.first[chosen], graph.second[chosen]
-    degree = np.bincount(np.concatenate((first, second)), minlength=graph.n).astype(float)
-    base = degree.mean() / np.sqrt(degree[first] * degree[second])
-    base *= np.sqrt(weights[first] * weights[second])
-    places = graph.adjacency(np.arange(1.0, len(chosen) + 1.0), chosen)
-    start, neighbours = places.indptr.astype(np.int64), places.indices.astype(np.int64)
-    place = np.cumsum(chosen)[places.data.astype(np.int64) - 1] - 1
+    edges = FusionGraph(graph, weights, direct=False)
     U = Z.copy()
-    square = _squares(U[first] - U[second])
+    square = edges.squares(U)
     top = float(square.max())
     if top == 0.0:
         return U
@@ -266,12 +258,12 @@ def embed(
     trust = np.ones(graph.n)
     rng = np.random.default_rng(abs(seed))
     while True:
-        square = _squares(U[first] - U[second])
-        pulls = base * (truncation / (truncation + square)) ** 2
+        pulls = edges.penalty(U, truncation)[1]
         held = trust * weights
         pulls *= strength * held.sum() / (2.0 * pulls.sum())
-        solve_fusion(start, neighbours, pulls[place], held, Z, U, TOLERANCE, MAX_STEPS)
-        moved = _squares(Z - U)
+        edges.solve(pulls, held, Z, U)
+        away = Z - U
+        moved = np.einsum("ij,ij->i", away, away)
         scale = 4.0 * _median_of_means(moved, weights, batch_size, rng)
         if scale > 0.0:
             trust = (scale / (scale + moved)) ** 2 + RESIST
@@ -289,12 +281,6 @@ def _median_of_means(
     count = max(1, len(values) // batch_size)
     bins = rng.permutation(len(values)) % count
     return float(np.median(np.bincount(bins, weights * values) / np.bincount(bins, weights)))
-
-
-def _squares(steps: FloatArray) -> FloatArray:
-    """Squared lengths of the rows."""
-    found: FloatArray = np.einsum("ij,ij->i", steps, steps)
-    return found
 
 
 def _checked(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
@@ -333,3 +319,16 @@ def _former(labels: IntArray, member: IntArray) -> IntArray:
         former[member[i]] = labels[i]
     values, renamed = np.unique(former, return_inverse=True)
     return renamed.astype(np.int64) - int(values[0] == -1)
+
+
+def _carried(points: FloatArray, earlier: FloatArray, labels: IntArray) -> IntArray:
+    """The earlier label of each distinct point, or -1."""
+    carried = np.full(len(points), -1)
+    if points.shape[1] == earlier.shape[1]:
+        both = distinct_points(
+            np.concatenate((points, earlier)), np.ones(len(points) + len(labels))
+        )
+        told = np.full(len(both.points), -1)
+        told[both.member[len(points) :]] = labels
+        carried = told[both.member[: len(points)]]
+    return carried

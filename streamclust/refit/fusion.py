@@ -34,9 +34,11 @@ class FusionGraph:
     graph : Graph
     mass : float array of shape (n,)
         Weights of the points.
+    direct : bool, default True
+        Whether a factorisation is used where it costs less; few systems do not repay its order.
     """
 
-    def __init__(self, graph: Graph, mass: FloatArray) -> None:
+    def __init__(self, graph: Graph, mass: FloatArray, *, direct: bool = True) -> None:
         chosen = graph.fused
         self.first, self.second = graph.first[chosen], graph.second[chosen]
         degree = np.bincount(np.concatenate((self.first, self.second)), minlength=graph.n)
@@ -44,16 +46,13 @@ class FusionGraph:
             (degree[self.first] * degree[self.second]).astype(float)
         )
         self.base *= np.sqrt(mass[self.first] * mass[self.second])
-        places = graph.adjacency(np.cumsum(chosen).astype(float), chosen)
-        self._start, self._neighbours = (
-            places.indptr.astype(np.int64),
-            places.indices.astype(np.int64),
-        )
-        self._place = places.data.astype(np.int64) - 1
+        self._start, self._neighbours, self._place = graph.lists(chosen)
         self._vector = np.where(np.arange(graph.n) % 2 == 0, 1.0, -1.0) + np.linspace(
             0.0, 0.5, graph.n
         )
         self._factor: tuple[IntArray, IntArray, RowArray, IntArray] | tuple[()] | None = None
+        if not direct:
+            self._factor = ()
 
     def squares(self, U: FloatArray) -> FloatArray:
         """Squared length of every edge."""

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+
+from streamclust.kernels.linkage import single_linkage
+from streamclust.kernels.neighbours import list_edges, scan_nearest
+from streamclust.kernels.rcc import edge_squares
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -25,6 +29,8 @@ BLOCK = 1 << 22
 """Entries of the distance block that brute force holds at a time (32 MB)."""
 TREE_DIMENSIONS = 12
 """Above this many features a KD-tree visits nearly every point, and brute force is cheaper."""
+SCAN = 2000
+"""Up to so many points a compiled scan costs less than a tree."""
 TIE = 1e-9
 """Relative difference below which two distances are tied."""
 TIE_LIMIT = 4
@@ -72,14 +78,25 @@ class Graph:
     lengths: FloatArray
     fused: BoolArray
 
-    def adjacency(self, values: FloatArray, chosen: BoolArray | None = None) -> csr_array:
-        """A symmetric sparse matrix of one value per (chosen) edge."""
+    def lists(self, chosen: BoolArray | None = None) -> tuple[IntArray, IntArray, IntArray]:
+        """The neighbours of every point along the (chosen) edges.
+
+        Returns
+        -------
+        start : int array of shape (n + 1,)
+            Where the neighbours of each point begin.
+        entry : int array
+            Neighbours of all points, one after the other.
+        edge : int array
+            The edge to each, counted among the chosen ones.
+        """
         first, second = self.first, self.second
         if chosen is not None:
-            first, second, values = first[chosen], second[chosen], values[chosen]
-        rows, columns = np.concatenate((first, second)), np.concatenate((second, first))
-        both = np.concatenate((values, values))
-        return csr_array(coo_array((both, (rows, columns)), shape=(self.n, self.n)))
+            first, second = first[chosen], second[chosen]
+        start = np.empty(self.n + 1, np.int64)
+        entry, edge = np.empty(2 * len(first), np.int64), np.empty(2 * len(first), np.int64)
+        list_edges(first, second, start, entry, edge)
+        return start, entry, edge
 
 
 def distinct_points(X: FloatArray, weights: FloatArray) -> Distinct:
@@ -123,37 +140,36 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
     if n < 2:
         empty = np.empty(0, dtype=np.int64)
         return Graph(n, empty, empty, np.empty(0), np.empty(0, dtype=bool))
-    source, target, length = _neighbours(points, k)
-    low, high = np.minimum(source, target), np.maximum(source, target)
-    key, where, count = np.unique(low * n + high, return_index=True, return_counts=True)
-    low, high, length = key // n, key % n, length[where]
-    # scipy reads a stored zero as no edge; distinct points may still be at distance 0.0
-    positive = np.maximum(length, np.finfo(float).tiny)
-    sparse = csr_array(coo_array((positive, (low, high)), shape=(n, n)))
-    forest = coo_array(minimum_spanning_tree(sparse))
-    i, j = forest.coords
-    in_forest = np.isin(key, np.minimum(i, j).astype(np.int64) * n + np.maximum(i, j))
-    bridges = _bridges(points, sparse)
-    span = np.sqrt(((points[bridges[0]] - points[bridges[1]]) ** 2).sum(axis=1))
-    return Graph(
-        n,
-        np.concatenate((low, bridges[0])),
-        np.concatenate((high, bridges[1])),
-        np.concatenate((length, span)),
-        np.concatenate(((count == 2) | in_forest, np.zeros(len(span), dtype=bool))),
-    )
+    source, target = _neighbours(points, k)
+    key = np.sort(np.minimum(source, target) * n + np.maximum(source, target))
+    fresh = np.concatenate(([True], key[1:] != key[:-1]))
+    mutual = np.diff(np.flatnonzero(np.append(fresh, True))) == 2
+    first, second = np.divmod(key[fresh], n)
+    squares = np.empty(len(first))
+    edge_squares(first, second, points, squares)
+    forest = np.empty(len(first), np.bool_)
+    order = np.argsort(squares, kind="stable")
+    left, right = np.empty((2, n - 1), np.int64)
+    if single_linkage(first, second, order, left, right, forest) < n - 1:
+        bridges = _bridges(points, first, second)
+        first, second = np.concatenate((first, bridges[0])), np.concatenate((second, bridges[1]))
+        squares = np.empty(len(first))
+        edge_squares(first, second, points, squares)
+    fused = np.zeros(len(first), np.bool_)
+    fused[: len(mutual)] = mutual | forest
+    return Graph(n, first, second, np.sqrt(squares), fused)
 
 
-def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray, FloatArray]:
+def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray]:
     """Directed edges to the k nearest and to all that tie with the k-th."""
     n, d = points.shape
     limit = min(n - 1, TIE_LIMIT * k)
     width = min(n - 1, k + 4)
-    tree = cKDTree(points) if d <= TREE_DIMENSIONS else None
+    nearest = _by_product if d > TREE_DIMENSIONS else _by_scan if n <= SCAN else _by_tree
     rows = np.arange(n)
-    parts: list[tuple[IntArray, IntArray, FloatArray]] = []
+    parts: list[tuple[IntArray, IntArray]] = []
     while rows.size:
-        near, far = _nearest(points, rows, width, tree)
+        near, far = nearest(points, rows, width)
         reach = far[:, k - 1 : k] * (1.0 + TIE)
         open_end = (far[:, -1:] <= reach).ravel()  # ties may go on beyond what was asked for
         if width >= n - 1:
@@ -166,24 +182,32 @@ def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray, FloatAr
         kept[bare, :k] = True
         kept[~done] = False
         at, column = np.nonzero(kept)
-        parts.append((rows[at], near[at, column], far[at, column]))
+        parts.append((rows[at], near[at, column]))
         rows = rows[~done]
         width = min(limit, 2 * width)
-    source, target, length = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return source, target, length
+    source, target = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return source, target
 
 
-def _nearest(
-    points: FloatArray, rows: IntArray, width: int, tree: cKDTree | None
-) -> tuple[IntArray, FloatArray]:
+def _by_scan(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
     """The `width` nearest other points of each row, nearest first, and their distances."""
+    near, squares = np.empty((len(rows), width), np.int64), np.empty((len(rows), width))
+    scan_nearest(np.ascontiguousarray(points.T), rows, width, near, squares)
+    return near, np.sqrt(squares)
+
+
+def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
+    """`_by_scan` with a KD-tree: for few features and many points."""
+    found = cKDTree(points).query(points[rows], k=width + 1)
+    far, near = np.asarray(found[0]), np.asarray(found[1])
+    self_at = near == rows[:, None]
+    self_at[~self_at.any(axis=1), -1] = True
+    return near[~self_at].reshape(-1, width).astype(np.int64), far[~self_at].reshape(-1, width)
+
+
+def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
+    """`_by_scan` with matrix products: for many features."""
     n = len(points)
-    if tree is not None:
-        found = tree.query(points[rows], k=width + 1)
-        far, near = np.asarray(found[0]), np.asarray(found[1])
-        self_at = near == rows[:, None]
-        self_at[~self_at.any(axis=1), -1] = True
-        return near[~self_at].reshape(-1, width).astype(np.int64), far[~self_at].reshape(-1, width)
     near = np.empty((len(rows), width), dtype=np.int64)
     far = np.empty((len(rows), width))
     centred = points - points.mean(axis=0)
@@ -212,14 +236,15 @@ def _distances(points: FloatArray, rows: IntArray, others: IntArray) -> FloatArr
     return found
 
 
-def _bridges(points: FloatArray, graph: csr_array) -> tuple[IntArray, IntArray]:
+def _bridges(points: FloatArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     """Edges that join the components: each to the one of nearest mean, again until one is left."""
     n = len(points)
     first: list[int] = []
     second: list[int] = []
     while True:
-        extra = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
-        count, part = connected_components(csr_array(graph + extra), directed=False)
+        ends = np.concatenate((low, first)), np.concatenate((high, second))
+        graph = coo_array((np.ones(len(ends[0])), ends), shape=(n, n))
+        count, part = connected_components(graph, directed=False)
         if count == 1:
             break
         sizes = np.bincount(part)

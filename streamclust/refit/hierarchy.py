@@ -8,7 +8,6 @@ over clusters, so the best cut of a hierarchy is an exact dynamic programme, not
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from streamclust.kernels.code import best_cut, node_codes
-from streamclust.kernels.linkage import single_linkage, ward_linkage
+from streamclust.kernels.code import node_codes
+from streamclust.kernels.linkage import best_cut, single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
 from streamclust.refit.graph import Graph
 
@@ -53,17 +52,39 @@ def link_single(graph: Graph, U: FloatArray) -> Merges:
     step = U[graph.first] - U[graph.second]
     order = np.lexsort((graph.lengths, np.einsum("ij,ij->i", step, step)))
     left, right = np.empty(graph.n - 1, np.int64), np.empty(graph.n - 1, np.int64)
-    single_linkage(graph.first[order], graph.second[order], graph.n, left, right)
+    used = np.empty(len(order), np.bool_)
+    single_linkage(graph.first, graph.second, order, left, right, used)
     return Merges(left, right)
 
 
 def link_ward(graph: Graph, points: FloatArray, weights: FloatArray) -> Merges:
     """Ward's hierarchy of the points along the edges of the graph."""
-    links = graph.adjacency(np.ones(len(graph.first)))
     left, right = np.empty(graph.n - 1, np.int64), np.empty(graph.n - 1, np.int64)
-    start, neighbours = links.indptr.astype(np.int64), links.indices.astype(np.int64)
-    ward_linkage(start, neighbours, points.copy(), weights.copy(), left, right)
+    start, entry, _ = graph.lists()
+    ward_linkage(start, entry, points.copy(), weights.copy(), left, right)
     return Merges(left, right)
+
+
+def confirm(former: IntArray, merges: Merges, code: Code) -> Choice | None:
+    """An earlier clustering, polished, where nothing shorter is in sight.
+
+    In sight are the single cluster, noise, and what the best cut of one hierarchy refines into: a
+    window that changed a little costs little.
+
+    Parameters
+    ----------
+    former : int array of shape (n,)
+        0 .. K - 1, or -1.
+    merges : Merges
+    code : Code
+    """
+    held = polish(code.best(former), code)
+    if held.n_clusters <= 1:
+        return None
+    whole = np.zeros(len(code.points), np.int64)
+    cuts = _shortest(_cuts([_Cutter(merges, code)]), code)
+    rivals = [code.refine(code.best(labels)).length for labels in (whole, *cuts[:1])]
+    return held if held.length <= min(code.total * code.log_volume, *rivals) else None
 
 
 def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = None) -> Choice:
@@ -75,8 +96,7 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
         The finest useful cut of the first and of the last one is joined upwards as well.
     code : Code
     former : int array of shape (n,), optional
-        One more candidate. Where it polishes into something shorter than what the best cut refines
-        into, the search ends there: a window that changed a little costs little.
+        One more candidate.
 
     Returns
     -------
@@ -87,24 +107,15 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
     one = code.refine(code.best(whole))
     noise = code.total * code.log_volume
     cutters = [_Cutter(merges, code) for merges in hierarchies]
-    cuts = [cut.at(price * code.unit) for cut in cutters for price in PRICES]
-    unlike = sorted(_different(cuts), key=lambda labels: code.measure(labels, False)[0])
-    known: dict[tuple[bytes, bool], Choice] = {}
-    if former is not None:
-        held = polish(code.best(former), code, known)
-        rivals = [one, *(code.refine(code.best(labels)) for labels in unlike[:1])]
-        shortest = min(noise, *(rival.length for rival in rivals))
-        if held.n_clusters > 1 and held.length <= shortest:
-            return held
-        tried = [held, *rivals]
-    else:
-        tried = [one]
-    measured = [code.best(labels) for labels in unlike[:MEASURED]]
+    measured = [code.best(labels) for labels in _shortest(_cuts(cutters), code)[:MEASURED]]
     measured.sort(key=lambda choice: choice.length)
     fine = _different([cut.finest(FINE) for cut in (*cutters[:1], *cutters[-1:])])
     starts = [choice for choice in measured if choice.n_clusters <= CROWD][:1]
     starts += [code.best(labels) for labels in fine if labels.max() < FINEST]
-    tried += [*measured, *(polish(start, code, known) for start in starts)]
+    if former is not None:
+        starts.append(code.best(former))
+    known: dict[tuple[bytes, bool], Choice] = {}
+    tried = [one, *measured, *(polish(start, code, known) for start in starts)]
     best = min(tried, key=lambda choice: choice.length)
     if best.n_clusters > 1 and best.length < noise:
         return best
@@ -162,31 +173,57 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     if choice.n_clusters <= 1:
         return choice
     groups = [np.flatnonzero(choice.labels == c) for c in range(choice.n_clusters)]
-    own = {c: code.of_group(group, choice.student) for c, group in enumerate(groups)}
-    centers = np.array([code.points[group].mean(axis=0) for group in groups])
-    pairs = dict.fromkeys(_near_pairs(centers), math.nan)
-    length = choice.length
-    while len(own) > (k or 1) and pairs:
-        for (a, b), rise in pairs.items():
-            if math.isnan(rise):
-                both = np.sort(np.concatenate((groups[a], groups[b])))
-                pairs[a, b] = code.of_group(both, choice.student) - own[a] - own[b]
-        (a, b), rise = min(pairs.items(), key=lambda item: (item[1], item[0]))
-        if k is None and rise >= 0.0:
+    own = code.of_groups(groups, choice.student)
+    pairs = _near_pairs(np.array([code.points[group].mean(axis=0) for group in groups]))
+    rises = _rises(pairs, groups, own, code, choice.student)
+    length, alive = choice.length, choice.n_clusters
+    while alive > (k or 1) and len(pairs):
+        best = int(np.argmin(rises))  # of equal ones the first pair: pairs are sorted
+        if k is None and rises[best] >= 0.0:
             break
-        length += rise
-        groups[a] = np.sort(np.concatenate((groups[a], groups[b])))
-        own[a] += own.pop(b) + rise
-        renamed: dict[tuple[int, int], float] = {}
-        for (i, j), value in pairs.items():
-            x, y = (a if i == b else i), (a if j == b else j)
-            if x != y:
-                renamed[min(x, y), max(x, y)] = math.nan if a in (x, y) else value
-        pairs = renamed
+        a, b = (int(c) for c in pairs[best])
+        length += rises[best]
+        groups[a] = np.concatenate((groups[a], groups[b]))
+        own[a] += own[b] + rises[best]
+        alive -= 1
+        pairs, rises = _redirected(pairs, rises, a, b)
+        stale = np.flatnonzero(np.isnan(rises))
+        rises[stale] = _rises(pairs[stale], groups, own, code, choice.student)
+        groups[b] = groups[b][:0]
     labels = np.full(len(choice.labels), -1, np.int64)
-    for c in own:
-        labels[groups[c]] = c
-    return Choice(compact(labels, code.weights, 0.0), length, choice.student)
+    for c, group in enumerate(groups):
+        labels[group] = c
+    return Choice(compact(labels, code.weights, 0.0), float(length), choice.student)
+
+
+def _near_pairs(centers: FloatArray) -> IntArray:
+    """Every cluster with its nearest others, each pair once, sorted."""
+    width = min(len(centers), NEAR + 1)
+    order = cKDTree(centers).query(centers, k=width)[1].reshape(len(centers), width)
+    pairs = np.stack((np.repeat(np.arange(len(centers)), width), order.ravel()), axis=1)
+    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+    return np.unique(pairs, axis=0).astype(np.int64)
+
+
+def _rises(
+    pairs: IntArray, groups: Sequence[IntArray], own: FloatArray, code: Code, student: bool
+) -> FloatArray:
+    """By how much the description grows where two groups become one, for every pair."""
+    if not len(pairs):
+        return np.empty(0)
+    both = [np.concatenate((groups[a], groups[b])) for a, b in pairs.tolist()]
+    rises: FloatArray = code.of_groups(both, student) - own[pairs].sum(axis=1)
+    return rises
+
+
+def _redirected(pairs: IntArray, rises: FloatArray, a: int, b: int) -> tuple[IntArray, FloatArray]:
+    """The pairs when group b has become a part of group a; those of a are to be measured anew."""
+    pairs = np.sort(np.where(pairs == b, a, pairs), axis=1)
+    rises = np.where((pairs == a).any(axis=1), np.nan, rises)
+    keys = pairs[:, 0] * (int(pairs.max()) + 1) + pairs[:, 1]
+    kept = np.unique(keys, return_index=True)[1]
+    kept = kept[pairs[kept, 0] != pairs[kept, 1]]
+    return pairs[kept], rises[kept]
 
 
 class _Cutter:
@@ -220,6 +257,16 @@ class _Cutter:
         return found
 
 
+def _cuts(cutters: Sequence[_Cutter]) -> list[IntArray]:
+    """The cuts at all prices, each once."""
+    return _different([cut.at(price * cut.code.unit) for cut in cutters for price in PRICES])
+
+
+def _shortest(cuts: Sequence[IntArray], code: Code) -> list[IntArray]:
+    """The cuts by their length under the Gaussian law."""
+    return sorted(cuts, key=lambda labels: code.measure(labels, False)[0])
+
+
 def _different(candidates: Sequence[IntArray]) -> list[IntArray]:
     """The candidates that have a cluster, each once."""
     unlike: dict[bytes, IntArray] = {}
@@ -246,12 +293,3 @@ def _flat(merges: Merges, k: int) -> IntArray:
     if k == 1:
         label[:] = 0
     return compact(label[:n], np.ones(n), 0.0)
-
-
-def _near_pairs(centers: FloatArray) -> list[tuple[int, int]]:
-    """Every cluster with its nearest others, each pair once."""
-    width = min(len(centers), NEAR + 1)
-    _, order = cKDTree(centers).query(centers, k=width)
-    order = np.reshape(order, (len(centers), width))
-    pairs = {(min(a, int(b)), max(a, int(b))) for a, row in enumerate(order) for b in row if a != b}
-    return sorted(pairs)

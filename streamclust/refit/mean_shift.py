@@ -155,7 +155,7 @@ class MeanShift(BatchEstimator):
             mass = float(weights[group].sum())
             worth[c] = len(group) > 0 and mass >= least
             if worth[c] and self.least_weight is None and count > 1:
-                worth[c] = code.of_group(group, False) < mass * background
+                worth[c] = code.of_groups([group], False)[0] < mass * background
         return worth
 
     def _settle(self, found: Basins) -> Basins:

@@ -83,7 +83,6 @@ def test_every_parameter_of_the_model_is_an_option():
         (["run", "--window", "3"], "from 50 to 100,000"),
         (["run", "--window", "many"], "a whole number from 50"),
         (["run", "--p", "inf"], "a finite number >= 1"),
-        (["run", "--refit-mode", "background"], "comes with a later version"),
         (["run", "--snapshot-every", "0"], "x>=1"),
         (["run", "--no-such-option"], "No such option"),
         (["inspect", "missing"], "does not exist"),

@@ -65,3 +65,36 @@ def best_cut_length(left, right, codes, noise, penalty):
         return whole + [a + b for a in lengths(left[t]) for b in lengths(right[t])]
 
     return min(lengths(2 * n - 2))
+
+
+def naive_join(points, weights, labels, near, k, floor, student):
+    """Merge the best of the near pairs again and again, measuring every pair anew."""
+    labels = labels.copy()
+    total = weights.sum()
+
+    def told(c):
+        own = labels == c
+        return law(points[own], weights[own], total, floor, student)[0]
+
+    def both(a, b):
+        own = (labels == a) | (labels == b)
+        return law(points[own], weights[own], total, floor, student)[0]
+
+    names = range(labels.max() + 1)
+    means = np.array([points[labels == c].mean(axis=0) for c in names])
+    gaps = np.sqrt(((means[:, None] - means[None]) ** 2).sum(axis=2))
+    np.fill_diagonal(gaps, np.inf)
+    pairs = {
+        tuple(sorted((a, int(b)))) for a in names for b in np.argsort(gaps[a])[:near] if a != b
+    }
+    grown = 0.0
+    while len(set(labels[labels >= 0])) > (k or 1) and pairs:
+        rises = {(a, b): both(a, b) - told(a) - told(b) for a, b in pairs}
+        a, b = min(pairs, key=lambda pair: (rises[pair], pair))
+        if k is None and rises[a, b] >= 0.0:
+            break
+        grown += rises[a, b]
+        labels[labels == b] = a
+        pairs = {tuple(sorted((a if i == b else i, a if j == b else j))) for i, j in pairs}
+        pairs = {(i, j) for i, j in pairs if i != j}
+    return labels, grown

@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.code import best_cut, fit_clusters, nearest_law, node_codes
+from streamclust.kernels.code import (
+    fit_clusters,
+    nearest_law,
+    node_codes,
+    number_clusters,
+)
+from streamclust.kernels.linkage import best_cut
 from tests.kernels.code_references import best_cut_length, law, log_density
 
 
@@ -83,16 +89,17 @@ def test_degenerate_clusters_have_finite_codes(points, student):
 @pytest.mark.parametrize("noise", [-np.inf, -4.0])
 def test_nearest_law(student, noise):
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 4, 90)
-    points = rng.normal(size=(90, 3)) + 2.0 * labels[:, None]
-    weights = np.ones(90)
+    n = 600  # more than one tile
+    labels = rng.integers(0, 4, n)
+    points = rng.normal(size=(n, 3)) + 2.0 * labels[:, None]
+    weights = np.ones(n)
     _, means, whiteners, offsets = fitted(points, weights, labels, 0.01, student)
-    given = np.empty(90, np.int64)
+    given = np.empty(n, np.int64)
     nearest_law(points, means, whiteners, offsets, noise, student, given)
-    columns = [np.full(90, noise)]
+    columns = [np.full(n, noise)]
     for c in range(4):
         own = labels == c
-        _, mean, covariance = law(points[own], weights[own], 90.0, 0.01, student)
+        _, mean, covariance = law(points[own], weights[own], n, 0.01, student)
         columns.append(log_density(points, mean, covariance, student) + np.log(own.mean()))
     assert np.array_equal(given, np.argmax(columns, axis=0) - 1)
 
@@ -116,3 +123,19 @@ def test_best_cut_is_the_best_of_all(seed, penalty):
         node = next(i for i in range(n, 2 * n - 1) if sorted(members[i]) == rows)
         told += codes[node] + penalty
     assert told == pytest.approx(length)
+
+
+@pytest.mark.parametrize("least", [0.0, 1.5, 100.0])
+def test_number_clusters(least):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(-1, 12, 60)
+    weights = rng.uniform(0.1, 1.0, 60)
+    out = np.empty(60, np.int64)
+    count = number_clusters(labels, weights, least, out)
+    names = {}
+    for label, given in zip(labels, out, strict=True):
+        if label < 0 or weights[labels == label].sum() < least:
+            assert given == -1
+        else:
+            assert given == names.setdefault(label, len(names))
+    assert count == len(names)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from streamclust.kernels.linkage import single_linkage, ward_linkage
 from tests.kernels.linkage_references import greedy_ward, heights, ward_rise
@@ -28,10 +29,11 @@ def test_single_linkage_equals_scipy(seed):
     length = np.linalg.norm(points[first] - points[second], axis=1)
     order = np.argsort(length)
     left, right = np.empty(29, np.int64), np.empty(29, np.int64)
-    made = single_linkage(
-        first[order].astype(np.int64), second[order].astype(np.int64), 30, left, right
-    )
-    assert made == 29
+    used = np.empty(len(first), np.bool_)
+    assert single_linkage(first, second, order, left, right, used) == 29
+    forest = minimum_spanning_tree(csr_array((length, (first, second)), (30, 30)))
+    assert length[used].sum() == pytest.approx(forest.sum())
+    assert used.sum() == 29
 
     def nearest(a, b):
         return np.linalg.norm(points[a][:, None] - points[b][None], axis=2).min()
@@ -41,8 +43,10 @@ def test_single_linkage_equals_scipy(seed):
 
 
 def test_single_linkage_of_two_parts_stops_early():
-    left, right = np.empty(3, np.int64), np.empty(3, np.int64)
-    assert single_linkage(np.array([0, 2]), np.array([1, 3]), 4, left, right) == 2
+    left, right, used = np.empty(3, np.int64), np.empty(3, np.int64), np.empty(3, np.bool_)
+    ends = np.array([0, 0, 2]), np.array([1, 1, 3])
+    assert single_linkage(*ends, np.array([1, 0, 2]), left, right, used) == 2
+    assert used.tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("seed", range(4))

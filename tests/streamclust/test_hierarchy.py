@@ -5,6 +5,7 @@ from sklearn.metrics import adjusted_rand_score
 from streamclust.refit.code import Choice, Code, compact
 from streamclust.refit.graph import neighbour_graph
 from streamclust.refit.hierarchy import (
+    NEAR,
     choose,
     choose_exactly,
     join,
@@ -12,6 +13,7 @@ from streamclust.refit.hierarchy import (
     link_ward,
     polish,
 )
+from tests.kernels.code_references import naive_join
 
 
 def window(n=300, k=4, d=3, seed=0):
@@ -49,6 +51,20 @@ def test_joining_down_to_k(k):
     joined = join(code.best(labels), code, k)
     assert joined.n_clusters == k
     assert joined.length == pytest.approx(code.measure(joined.labels, joined.student)[0])
+
+
+@pytest.mark.parametrize("student", [False, True])
+@pytest.mark.parametrize("k", [None, 1, 5])
+def test_joining_takes_the_best_pair_every_time(k, student):
+    points, truth = window(n=150, d=2, seed=4)
+    labels = np.random.default_rng(4).integers(-1, 3, 150) + 3 * truth
+    weights = np.random.default_rng(5).uniform(0.5, 2.0, 150)
+    code = Code(points, weights)
+    start = Choice(compact(labels, weights), 100.0, student)
+    joined = join(start, code, k)
+    expected, grown = naive_join(points, weights, start.labels, NEAR, k, code.floor, student)
+    assert np.array_equal(joined.labels, compact(expected, weights, 0.0))
+    assert joined.length == pytest.approx(100.0 + grown)
 
 
 @pytest.mark.parametrize("embedded", [True, False])
