@@ -60,11 +60,13 @@ class Answers:
         self.ratio = AMBIGUOUS
         self._desk: Desk
         self._labels: list[int] = []
+        self._clusters: IntArray = np.zeros(0, dtype=np.int64)
 
     def refresh(self, desk: Desk) -> None:
         """Take over where the components' arrays are, after any of them was replaced."""
         t = self._tracker
         self._desk = desk
+        self._clusters = np.array(t.clusters, dtype=np.int64)
         self._labels = [*t.clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
@@ -102,16 +104,20 @@ class Answers:
 
     def assign(self, x: Mapping[FeatureName, Any]) -> Assignment:
         """Return cluster id, region, alternatives and scaled distance of an event."""
-        row, absent = self._resolve(x)
-        slot = self._slot(row)
+        absent: tuple[FeatureName, ...] = ()
+        row, read = self._features.row, self._features.read(x, 0.0, 1.0)
+        slot = stream.assign_at(self._desk.address, read) if read else stream.REFUSED
+        if slot == stream.REFUSED:
+            row, absent = self._resolve(x)
+            slot = self._slot(row)
         if not self._tracker.k:
             return Assignment(NOISE, Region.COLD, substituted=absent)
-        relative = self._relative(row)
-        clusters = self._tracker.clusters
-        where, alternatives = region(self._labels[slot], relative, clusters, self.ratio)
-        own = np.array(clusters) == self._labels[slot]
-        shown = np.where(own, relative, np.inf).argmin() if slot >= 0 else relative.argmin()
-        return Assignment(self._labels[slot], where, alternatives, float(relative[shown]), absent)
+        label, relative = self._labels[slot], self._relative(row)
+        if label == NOISE:
+            return Assignment(NOISE, Region.NOISE, (), float(relative.min()), absent)
+        where, rivals = region(label, relative, self._clusters, self.ratio)
+        own = float(relative[self._clusters == label].min())
+        return Assignment(label, where, rivals, own, absent)
 
     def explain(self, x: Mapping[FeatureName, Any]) -> Explanation:
         """Return the conditions and the fence that gave an event its label."""

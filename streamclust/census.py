@@ -151,6 +151,8 @@ def boundary_ratio(
 
 def relative_distances(distances: FloatArray, scales: FloatArray) -> FloatArray:
     """Return distances in units of each cluster's scale; 0 / 0 is 0."""
+    if scales.all():
+        return np.asarray(distances / scales)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = distances / scales
     return np.asarray(np.where(distances == 0, 0.0, relative))

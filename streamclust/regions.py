@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamclust.results import FloatArray, Region
+from streamclust.results import FloatArray, IntArray, Region
 from streamclust.robust import spread
 
 REACH = 4.0
@@ -71,7 +71,7 @@ def ambiguity(first: FloatArray, second: FloatArray, share: float = SHARE) -> fl
 
 
 def region(
-    label: int, relative: FloatArray, clusters: Sequence[int], ratio: float
+    label: int, relative: FloatArray, clusters: Sequence[int] | IntArray, ratio: float
 ) -> tuple[Region, tuple[int, ...]]:
     """Return the region of a point and the other clusters it might belong to, nearest first.
 
@@ -81,14 +81,17 @@ def region(
         The answer, -1 for noise.
     relative : array of shape (k,)
         Distance to each center in units of that cluster's scale.
-    clusters : sequence of int
+    clusters : sequence or array of int
         Id of the cluster of each center; the distance to a cluster is that to its nearest center.
     ratio : float
         A rival counts whose relative distance is at most that of the answer over `ratio`.
     """
     if label < 0:
         return Region.NOISE, ()
-    far = np.where(np.array(clusters) == label, relative, np.inf).min()
-    near = [slot for slot in np.argsort(relative, kind="stable") if relative[slot] * ratio <= far]
-    rivals = dict.fromkeys(clusters[slot] for slot in near if clusters[slot] != label)
-    return (Region.BOUNDARY, tuple(rivals)) if rivals else (Region.CORE, ())
+    own = np.asarray(clusters) == label
+    near = (relative * ratio <= relative[own].min()) & ~own
+    if not near.any():
+        return Region.CORE, ()
+    (slots,) = near.nonzero()
+    slots = slots[np.argsort(relative[slots], kind="stable")]
+    return Region.BOUNDARY, tuple(dict.fromkeys(int(clusters[slot]) for slot in slots))

@@ -35,13 +35,16 @@ FLOORS: dict[float, str] = {
     7: "warmup",
 }
 DOOR_FLOORS: dict[float, str] = {
-    1: "ports codec encoder options snapshots broker logs settings deadline claim",
-    1.5: "answering messages order launch",
+    1: "ports decoding encoder options snapshots broker logs settings deadline claim inputs",
+    1.25: "json_lines csv_lines records following line_sink launch",
+    1.5: "codec answering messages order input_options",
     2: "stdio testing runner lanes",
-    3: "report kafka resuming",
-    3.5: "worker",
+    2.5: "kafka.client",
+    2.75: "kafka.reading kafka.transactions",
+    3: "report kafka.connection resuming",
+    3.5: "worker scoring",
     4: "metrics",
-    4.5: "kafka_command",
+    4.5: "kafka_command run_command",
     5: "cli",
     6: "__main__",
 }
@@ -54,9 +57,11 @@ HOMES = {
     "safetensors": {"streamclust.snapshot"},
     "click": {
         "streamclust_adapters.cli",
+        "streamclust_adapters.input_options",
         "streamclust_adapters.kafka_command",
         "streamclust_adapters.launch",
         "streamclust_adapters.options",
+        "streamclust_adapters.run_command",
         "streamclust_adapters.settings",
     },
     "rich": {"streamclust_adapters.report"},

@@ -8,10 +8,33 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 from uuid import uuid4
 
 from streamclust.errors import AdapterError
+
+
+class Holder(Protocol):
+    """Who says whether a name is still ours."""
+
+    def take(self) -> None:
+        """Take the name from whoever has it."""
+
+    def held(self) -> bool:
+        """Whether nobody has taken the name since."""
+        ...
+
+
+class Unclaimed:
+    """Where there is no shared folder: whoever is fenced believes it."""
+
+    def take(self) -> None:
+        """Nothing is kept."""
+
+    def held(self) -> bool:
+        """Nobody can say so."""
+        return False
 
 
 class Claim:

@@ -14,13 +14,20 @@ import click
 
 from streamclust.errors import AdapterError, SnapshotError
 from streamclust_adapters import settings
-from streamclust_adapters.launch import checked, failures, names
+from streamclust_adapters.input_options import check_input, fields_of, input_options, reading_of
+from streamclust_adapters.launch import checked, failures, load_model
 from streamclust_adapters.options import RunCommand, given_parameters, model_options
 
 if TYPE_CHECKING:
     from streamclust import StreamClusterer
-    from streamclust_adapters.codec import Fields
+    from streamclust_adapters.broker import Broker
+    from streamclust_adapters.kafka.client import Client
+    from streamclust_adapters.kafka.connection import KafkaBroker
     from streamclust_adapters.logs import Log
+    from streamclust_adapters.messages import MessageReader
+    from streamclust_adapters.resuming import Opener
+    from streamclust_adapters.runner import Shutdown
+    from streamclust_adapters.scoring import Scorer
     from streamclust_adapters.worker import Turn
 
 OWN_NAMES = ("event", "partition", "offset", "cluster", "region", "rule")
@@ -91,18 +98,8 @@ def _address(text: str) -> tuple[str, int]:
     "--snapshot",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    required=True,
     metavar="DIR",
     help="Where engines are kept; the same folder for all workers of a group.",
-)
-@click.option(
-    "--snapshot-every",
-    "every",
-    type=click.IntRange(min=1),
-    default=10_000,
-    show_default=True,
-    metavar="N",
-    help="Events of an engine between two snapshots.",
 )
 @click.option(
     "--snapshot-seconds",
@@ -126,14 +123,8 @@ def _address(text: str) -> tuple[str, int]:
     type=click.Choice(["jsonl", "csv"]),
     default="jsonl",
     show_default=True,
-    help="Of a message: a JSON object, or a row of cells named by --features.",
+    help="Of a message: JSON, or a row of cells named by --features.",
 )
-@click.option("--features", type=names, metavar="A,B,..", help="The fields to cluster by.")
-@click.option("--ignore", type=names, metavar="A,B,..", help="Fields that are no features.")
-@click.option("--time-field", metavar="NAME", help="Stream time: seconds or ISO 8601.")
-@click.option("--id-field", metavar="NAME", help="Repeated in the answers.")
-@click.option("--explain", is_flag=True, help="Add the rule to each answer.")
-@click.option("--strict", is_flag=True, help="Stop before the first message that holds no event.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -147,6 +138,7 @@ def _address(text: str) -> tuple[str, int]:
     metavar="HOST:PORT",
     help="Serve /metrics, /healthz and /readyz, for example on 127.0.0.1:9108.",
 )
+@input_options
 @model_options
 @click.pass_context
 def kafka(ctx: click.Context, /, **_: object) -> None:
@@ -183,100 +175,124 @@ def _check_usage(options: dict[str, Any], client: dict[str, str]) -> None:
     used = [topic for topic in topics if topic is not None]
     if len(set(used)) != len(used):
         raise click.UsageError("input and outputs must be different topics")
-    if options["id_field"] in OWN_NAMES:
-        raise click.UsageError(f"--id-field {options['id_field']}: an answer has such a field")
-    if options["time_unit"] == "seconds" and options["time_field"] is None:
-        raise click.UsageError("--time-unit seconds needs --time-field NAME")
+    check_input(options, OWN_NAMES)
+    if options["folder"] is None and not options["no_learn"]:
+        raise click.UsageError("--snapshot DIR is needed")
+    if options["engine"] == "shared" and options["no_learn"]:
+        raise click.UsageError("--engine shared is for models that learn")
     if options["form"] == "csv" and options["features"] is None:
         raise click.UsageError("--format csv needs --features: a message has no header")
-    if _fields(options).selected == ():
-        raise click.UsageError("--features leaves no feature beside the other named fields")
-
-
-def _fields(options: dict[str, Any]) -> Fields:
-    from streamclust_adapters.codec import Fields
-
-    return Fields(
-        features=options["features"],
-        ignore=frozenset(options["ignore"] or ()),
-        time=options["time_field"],
-        key=options["id_field"],
-    )
 
 
 def _work(
     options: dict[str, Any],
-    client: dict[str, str],
+    client_options: dict[str, str],
     given: dict[str, object],
     log: Log,
     stack: ExitStack,
 ) -> None:
-    from streamclust import StreamClusterer
-    from streamclust_adapters.claim import Claim
-    from streamclust_adapters.codec import decoder
     from streamclust_adapters.encoder import Encoder
-    from streamclust_adapters.kafka import OWN_OPTIONS, KafkaBroker, Membership
-    from streamclust_adapters.lanes import Manner
-    from streamclust_adapters.logs import ClientLog
-    from streamclust_adapters.messages import MessageReader, Outbox, Topics
-    from streamclust_adapters.resuming import Opener, Origin, prepare
+    from streamclust_adapters.messages import Outbox, Topics
     from streamclust_adapters.runner import Shutdown
     from streamclust_adapters.worker import Worker
 
-    if own := sorted(OWN_OPTIONS & set(client)):
-        raise click.UsageError(f"{own[0]}: the worker sets this option itself")
-    topic, columns = options["topic"], options["features"]
+    topic = options["topic"]
     topics = Topics(options["output"], options["changes"], options["dead_letter"], options["order"])
-    reader = MessageReader(topic, decoder(options["form"], _fields(options), columns))
     encoder = Encoder(key=options["id_field"], rules=options["explain"], places=True)
     shutdown = stack.enter_context(Shutdown())
-    logger = logging.Logger("librdkafka")
-    logger.addHandler(ClientLog(log))
-
-    name = options["worker"] or socket.gethostname()
-    member = Membership(topic, options["group"], "shared" if options["order"] else name)
-    prepare(options["folder"])
-    claim = Claim(options["folder"], member.name)
-    broker = KafkaBroker(
-        client, member, claim, batch=options["batch"], shutdown=shutdown, logger=logger
-    )
+    client = _client(options, client_options, shutdown, log)
+    broker = _broker(client, options["batch"])
     stack.callback(broker.close)
     n = broker.n_partitions(topic)
     if options["create_topics"]:
         broker.create({t: 1 if t == topics.order else n for t in topics.named})
     counts = {t: broker.n_partitions(t) for t in topics.named}
-
-    def load(path: Path) -> StreamClusterer:
-        return checked(StreamClusterer.load(path), given)
-
-    opener = Opener(
-        broker,
-        Origin(topic, options["group"], _reading(options), options["start"]),
-        options["folder"],
-        create=lambda: StreamClusterer(**cast(dict[str, Any], given)),
-        load=load,
-        manner=Manner(
-            explain=options["explain"],
-            strict=options["strict"],
-            changes=options["changes"] is not None,
-            every=options["every"],
-            seconds=options["seconds"],
-        ),
-        log=log,
-    )
     worker = Worker(
         broker,
-        opener,
-        reader,
+        _opener(options, given, broker, log),
+        _reader(options),
         lambda: Outbox(topics, counts, encoder),
         shutdown=shutdown,
         log=log,
         shared=None if topics.order is None else (topic, topics.order),
         after_turn=_watched(options, broker.lag, stack),
     )
-    log.info("worker started", group=member.group, worker=name, topic=topic, partitions=n)
+    member = client.member
+    log.info("worker started", group=member.group, worker=_name(options), topic=topic, partitions=n)
     worker.run()
     log.info("worker stopped")
+
+
+def _name(options: dict[str, Any]) -> str:
+    return options["worker"] or socket.gethostname()
+
+
+def _client(
+    options: dict[str, Any], client_options: dict[str, str], shutdown: Shutdown, log: Log
+) -> Client:
+    from streamclust_adapters.claim import Claim, Unclaimed
+    from streamclust_adapters.kafka.client import OWN_OPTIONS, Client, Membership
+    from streamclust_adapters.logs import ClientLog
+    from streamclust_adapters.resuming import prepare
+
+    if own := sorted(OWN_OPTIONS & set(client_options)):
+        raise click.UsageError(f"{own[0]}: the worker sets this option itself")
+    name = "shared" if options["order"] else _name(options)
+    member = Membership(options["topic"], options["group"], name)
+    logger = logging.Logger("librdkafka")
+    logger.addHandler(ClientLog(log))
+    if options["folder"] is None:
+        return Client(client_options, member, Unclaimed(), shutdown, logger)
+    prepare(options["folder"])
+    claim = Claim(options["folder"], member.name)
+    return Client(client_options, member, claim, shutdown, logger)
+
+
+def _broker(client: Client, batch: int) -> KafkaBroker:
+    from streamclust_adapters.kafka.connection import KafkaBroker
+
+    return KafkaBroker(client, batch=batch)
+
+
+def _reader(options: dict[str, Any]) -> MessageReader:
+    from streamclust_adapters.codec import decoder
+    from streamclust_adapters.messages import MessageReader
+
+    lines = decoder(options["form"], fields_of(options), options["features"])
+    return MessageReader(options["topic"], lines)
+
+
+def _opener(
+    options: dict[str, Any], given: dict[str, object], broker: Broker, log: Log
+) -> Opener | Scorer:
+    from streamclust import StreamClusterer
+    from streamclust_adapters.lanes import Manner
+    from streamclust_adapters.resuming import Opener, Origin
+    from streamclust_adapters.scoring import Scorer
+
+    origin = Origin(options["topic"], options["group"], reading_of(options), options["start"])
+    manner = Manner(
+        explain=options["explain"],
+        strict=options["strict"],
+        changes=options["changes"] is not None,
+        every=options["every"],
+        seconds=options["seconds"],
+        learn=not options["no_learn"],
+    )
+
+    def load(path: Path) -> StreamClusterer:
+        return checked(StreamClusterer.load(path), given)
+
+    def create() -> StreamClusterer:
+        if options["model_file"] is not None:
+            return checked(load_model(options["model_file"]), given)
+        return StreamClusterer(**cast(dict[str, Any], given))
+
+    if options["no_learn"]:
+        return Scorer(broker, origin, create(), manner=manner, log=log)
+    return Opener(
+        broker, origin, options["folder"], create=create, load=load, manner=manner, log=log
+    )
 
 
 def _watched(
@@ -290,14 +306,3 @@ def _watched(
     metrics = Metrics(lag)
     stack.enter_context(MetricsServer(metrics, *options["metrics"]))
     return metrics
-
-
-def _reading(options: dict[str, Any]) -> dict[str, object]:
-    """What must be the same in a later run for its events to be the same."""
-    return {
-        "format": options["form"],
-        "features": None if options["features"] is None else list(options["features"]),
-        "ignore": sorted(options["ignore"] or ()),
-        "time_field": options["time_field"],
-        "id_field": options["id_field"],
-    }

@@ -29,6 +29,8 @@ class Manner(msgspec.Struct, frozen=True):
         Events between two snapshots.
     seconds : float
         Seconds after which there is one anyway, if there was an event.
+    learn : bool
+        As of `Answerer`.
     """
 
     explain: bool = False
@@ -36,6 +38,7 @@ class Manner(msgspec.Struct, frozen=True):
     changes: bool = False
     every: int = 10_000
     seconds: float = 300.0
+    learn: bool = True
 
 
 class Lane:
@@ -47,8 +50,8 @@ class Lane:
         The name of its folder.
     model : Model
         The engine, as it was after `number` records.
-    folder : SnapshotFolder
-        Where it is kept.
+    folder : SnapshotFolder or None
+        Where it is kept; nowhere where it does not learn.
     identity : mapping
         What a snapshot says beside the position.
     offsets : mapping
@@ -74,7 +77,7 @@ class Lane:
         self,
         name: str,
         model: Model,
-        folder: SnapshotFolder,
+        folder: SnapshotFolder | None,
         *,
         identity: Position,
         offsets: Mapping[int, int],
@@ -160,6 +163,7 @@ class Lane:
         self._answering = Answerer(
             self.model,
             self.totals,
+            learn=manner.learn,
             explain=manner.explain,
             strict=manner.strict,
             changes=manner.changes,
@@ -168,7 +172,7 @@ class Lane:
 
     def due(self, now: float) -> bool:
         """Whether it is time for a snapshot."""
-        new = self.number - self._saved
+        new = 0 if self._folder is None else self.number - self._saved
         if self.saved_at is None:
             self.saved_at = now
         late = now - self.saved_at >= self._manner.seconds
@@ -186,7 +190,7 @@ class Lane:
         SnapshotError
             When it cannot be written; the ones before it stay.
         """
-        if self._saved == self.number or self.replaying:
+        if self._folder is None or self._saved == self.number or self.replaying:
             return
         self._folder.save(self.model, self.number, self.position())
         self._saved, self.saved_at = self.number, now
@@ -200,7 +204,8 @@ class Lane:
     def close(self) -> None:
         """Let go of the engine and its folder."""
         (self._answering or self._replaying).__exit__(None, None, None)
-        self._folder.close()
+        if self._folder is not None:
+            self._folder.close()
 
 
 NOWHERE = Nowhere()

@@ -8,12 +8,10 @@ import msgspec
 
 from streamclust.errors import DecodeError
 from streamclust_adapters.broker import Kind, Message, Output
-from streamclust_adapters.codec import Decoded, LineDecoder
+from streamclust_adapters.decoding import LineDecoder
 from streamclust_adapters.encoder import Encoder
 from streamclust_adapters.ports import Record
-
-MAX_VALUE = 1 << 20
-"""Bytes of a value that is decoded; ten thousand features with seventeen digits each fit."""
+from streamclust_adapters.records import NOTHING, Entry, decoded
 
 HEADER = "streamclust."
 """How the names of the headers begin that a dead letter gets."""
@@ -30,21 +28,10 @@ class MessagePosition(msgspec.Struct, frozen=True, gc=False):
         return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
 
 
-class MessageRecord(msgspec.Struct, gc=False):
-    """One message as a `Record`."""
+class MessageRecord(Entry[MessagePosition], gc=False):
+    """One message as a `Record`; `raw` is its value, empty where there is none."""
 
-    number: int
-    x: dict[str, float]
-    t: float | None
-    key: object
     message: Message
-    position: MessagePosition
-    error: DecodeError | None = None
-
-    @property
-    def raw(self) -> bytes:
-        """The value; empty where there is none."""
-        return self.message.value or b""
 
 
 class MessageReader:
@@ -52,26 +39,20 @@ class MessageReader:
 
     def __init__(self, topic: str, decoder: LineDecoder) -> None:
         self._topic = topic
-        self._decode = decoder.decode
+        self._decoder = decoder
 
     def record(self, message: Message, number: int) -> MessageRecord:
         """The record of a message, as the `number`-th of its engine."""
         position = MessagePosition(self._topic, message.partition, message.offset)
-        try:
-            decoded = self._decoded(message.value, position)
-        except DecodeError as error:
-            return MessageRecord(number, {}, None, None, message, position, error)
-        return MessageRecord(number, *decoded, message, position)
-
-    def _decoded(self, value: bytes | None, position: MessagePosition) -> Decoded:
-        if value is None:
-            raise DecodeError("a message without a value", str(position))
-        if len(value) > MAX_VALUE:
-            raise DecodeError(f"a value longer than {MAX_VALUE} bytes", str(position))
-        decoded = self._decode(value, position)
-        if decoded is None:
-            raise DecodeError("the header of a table", str(position))
-        return decoded
+        raw = message.value
+        if raw is None:
+            raw, found = b"", None
+            error: DecodeError | None = DecodeError("a message without a value", str(position))
+        else:
+            found, error = decoded(self._decoder, raw, position, "value")
+            if found is None:
+                error = DecodeError("the header of a table", str(position))
+        return MessageRecord(number, *(found or NOTHING), raw, position, error, message)
 
 
 class Topics(msgspec.Struct, frozen=True):

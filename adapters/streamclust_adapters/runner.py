@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
@@ -15,6 +16,9 @@ from typing import Protocol
 
 from streamclust_adapters.answering import Answerer, Refused, Totals
 from streamclust_adapters.ports import Model, Position, Record, Sink, Source
+
+LATEST = 0.1
+"""Seconds after which an answer is handed out, however many more are to be computed."""
 
 
 class SavesSnapshots(Protocol):
@@ -100,6 +104,8 @@ class Runner:
         Told the totals after each batch.
     settings : mapping, optional
         What else the position needs to be understood; it is kept beside it.
+    clock : callable
+        Seconds.
     """
 
     def __init__(
@@ -118,6 +124,7 @@ class Runner:
         resumed: Position | None = None,
         settings: Position | None = None,
         after_batch: Callable[[Totals], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._source = source
@@ -127,6 +134,7 @@ class Runner:
         self._every = every if snapshots is not None else 0
         self._settings = settings or {}
         self._after_batch = after_batch
+        self._clock = clock
         self._last: Record | None = None
         start = resumed or {}
         self.totals = Totals(last=start.get("events", 0))
@@ -161,12 +169,17 @@ class Runner:
         batch = self._source.next_batch()
         if batch is None:
             return False
+        clock = self._clock
+        latest = clock() + LATEST
         try:
             for record in batch:
                 if self._shutdown.requested:
                     break
                 self._answerer.one(record, self._sink)
                 self._last = record
+                if (now := clock()) >= latest:
+                    self._sink.flush()
+                    latest = now + LATEST
                 if self._every and record.number % self._every == 0:
                     self._snapshot()
         finally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -19,7 +20,6 @@ from streamclust_adapters.broker import Broker, Commit, LostPartitions, Message
 from streamclust_adapters.lanes import Lane
 from streamclust_adapters.logs import Log
 from streamclust_adapters.messages import MessageReader, Outbox
-from streamclust_adapters.resuming import Opener
 from streamclust_adapters.runner import Shutdown
 
 MOST_HELD = 10_000
@@ -47,6 +47,20 @@ class Turn(msgspec.Struct):
     ready: bool
 
 
+class Opens(Protocol):
+    """Who opens lanes."""
+
+    def open(self, partition: int) -> Lane:
+        """Open the lane of one partition."""
+        ...
+
+    def open_shared(
+        self, partitions: Sequence[int], order_topic: str
+    ) -> tuple[Lane, list[order.Run]]:
+        """Open the one lane of all partitions, and say what order it must follow."""
+        ...
+
+
 class Worker:
     """One process of a group.
 
@@ -54,7 +68,7 @@ class Worker:
     ----------
     broker : Broker
         The input, the outputs and the group.
-    opener : Opener
+    opener : Opens
         Opens lanes.
     reader : MessageReader
         Messages to records.
@@ -75,7 +89,7 @@ class Worker:
     def __init__(
         self,
         broker: Broker,
-        opener: Opener,
+        opener: Opens,
         reader: MessageReader,
         outbox: Callable[[], Outbox],
         *,

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamclust.errors import AdapterError, DecodeError
-from streamclust_adapters.codec import MAX_DEPTH, CsvLines, Fields, JsonLines, decoder
+from streamclust_adapters.codec import decoder
+from streamclust_adapters.csv_lines import CsvLines
+from streamclust_adapters.decoding import Fields
 from streamclust_adapters.encoder import Encoder
+from streamclust_adapters.json_lines import MAX_DEPTH, JsonLines
 from streamclust_adapters.stdio import LinePosition
 
 HERE = LinePosition(7, 88)
@@ -39,7 +42,6 @@ def test_numbers_under_names_are_an_event(fields):
         (b'{"a": 1', "broken JSON"),
         (b'{"a": 1} 2', "trailing"),
         (b"{a: 1}", "broken JSON"),
-        (b"[1, 2]", "not an array"),
         (b"17", "not the number 17"),
         (b"null", "not null"),
         (b'"a"', "not the text 'a'"),
@@ -49,7 +51,10 @@ def test_numbers_under_names_are_an_event(fields):
         (b'{"a": "hot"}', "feature 'a': a number is accepted, not the text 'hot'"),
         (b'{"a": null}', "feature 'a': a number is accepted, not null"),
         (b'{"a": [1]}', "feature 'a': a number is accepted, not an array"),
-        (b'{"a": {"b": 1}}', "feature 'a': a number is accepted, not an object"),
+        (b'{"a": {"b": "x"}}', "feature 'a.b': a number is accepted, not the text 'x'"),
+        (b'{"a": {"b": 1}, "a.b": 1}', "field 'a.b' stands there twice"),
+        (b'[1, "x"]', "feature 'f1': a number is accepted, not the text 'x'"),
+        (b"[1, [2]]", "feature 'f1': a number is accepted, not an array"),
         (b'{"a": ' + b"9" * 400 + b"}", "feature 'a': a whole number too large"),
         (b'{"a\xff": 1}', "not UTF-8: byte 0xff at column 4"),
         (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", f"more than {MAX_DEPTH} deep"),
@@ -72,6 +77,73 @@ def test_depth_counts_outside_of_texts_only_and_its_limit_is_exact():
     assert "deep" in refusal(lines, b'{"a": 1, "note": [' + deep + b"]}")
     text = json.dumps("[" * 200 + '"{').encode()
     assert lines.decode(b'{"a": 1, "note": ' + text + b"}", HERE).x == {"a": 1.0}
+
+
+NESTED = b'{"at": {"time": 9, "by": "k"}, "room": {"temp": 1, "door": {"open": true}}, "load": 2.5}'
+
+
+def test_numbers_inside_of_objects_are_features_under_their_paths():
+    x = {"room.temp": 1.0, "room.door.open": 1.0, "load": 2.5}
+    found = Fields(time="at.time", key="at.by")
+    assert JsonLines(found).decode(NESTED, HERE) == (x, 9.0, "k")
+    assert JsonLines(Fields(ignore=frozenset({"at"}))).decode(NESTED, HERE).x == x
+    few = Fields(ignore=frozenset({"at", "room.door"}))
+    assert JsonLines(few).decode(NESTED, HERE).x == {"room.temp": 1.0, "load": 2.5}
+
+
+def test_named_paths_are_read_and_absent_ones_left_out():
+    names = ("load", "room.temp", "room.door.open", "room.none", "none.at.all")
+    got = JsonLines(Fields(features=names, time="at.time", key="at.by")).decode(NESTED, HERE)
+    assert got == ({"load": 2.5, "room.temp": 1.0, "room.door.open": 1.0}, 9.0, "k")
+    (one,) = JsonLines(Fields(features=("room.temp",))).decode(NESTED, HERE).x.items()
+    assert one == ("room.temp", 1.0)
+
+
+def test_a_path_is_a_name_too_but_not_both_at_once():
+    lines = JsonLines(Fields(features=("a.b",)))
+    assert lines.decode(b'{"a.b": 3, "c": 1}', HERE).x == {"a.b": 3.0}
+    assert "twice" in refusal(lines, b'{"a.b": 3, "a": {"b": 1}}')
+    both = JsonLines(Fields(features=("a", "a.b")))
+    assert both.decode(b'{"a": 1, "a.b": 3}', HERE).x == {"a": 1.0, "a.b": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b'{"room": 1}', None),
+        (b'{"room": {"temp": "hot"}}', "feature 'room.temp': a number is accepted"),
+        (b'{"room": {"temp": {}}}', "not an object"),
+        (b'{"room": {"temp": 1}, "note": "\xff"}', "not UTF-8"),
+        (b'{"room": {"temp": 1}, "note": ' + b"[" * 9999 + b"]" * 9999 + b"}", "deep"),
+        (b'{"room": {"temp": 1}', "broken JSON"),
+    ],
+)
+def test_named_paths_refuse_what_others_refuse(raw, words):
+    lines = JsonLines(Fields(features=("room.temp",)))
+    if words is None:
+        assert lines.decode(raw, HERE).x == {}
+    else:
+        assert words in refusal(lines, raw)
+
+
+def test_a_plain_array_has_the_named_columns_or_f0_and_on():
+    assert JsonLines(Fields()).decode(b"[1, 2.5, true]", HERE).x == {"f0": 1, "f1": 2.5, "f2": 1}
+    lines = JsonLines(Fields(ignore=frozenset({"f0"}), key="f2"))
+    assert lines.decode(b'[1, 2, "k"]', HERE) == ({"f1": 2.0}, None, "k")
+    assert lines.decode(b"[1, 2, 3, 4]", HERE).x == {"f1": 2.0, "f3": 4.0}
+    named = JsonLines(Fields(features=("a", "t", "b"), time="t"))
+    assert named.decode(b"[1, 60, 3]", HERE) == ({"a": 1.0, "b": 3.0}, 60.0, None)
+    assert named.decode(b'{"b": 3}', HERE).x == {"b": 3.0}
+    assert "2 values; 3 are accepted" in refusal(named, b"[1, 2]")
+
+
+def test_a_header_that_comes_again_is_no_event():
+    lines = CsvLines(Fields())
+    assert [lines.decode(raw, HERE) for raw in (b"a,b", b"1,2", b"a,b")] == [
+        None,
+        ({"a": 1.0, "b": 2.0}, None, None),
+        None,
+    ]
 
 
 def test_named_fields_are_set_aside():
@@ -115,11 +187,33 @@ def test_json_numbers_survive_exactly(x, fast):
     assert JsonLines(fields).decode(json.dumps(x).encode(), HERE).x == x
 
 
+values = st.recursive(
+    floats | st.booleans() | st.none() | st.text(max_size=2),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "c", "a.b", "b.c"]), values, max_size=4))
+def test_the_generated_type_decides_as_the_general_way_does(line):
+    raw = json.dumps(line).encode()
+    fields = Fields(features=("a.b", "b.c.a", "c"), time="b.a", key="a.c")
+    quick, general = JsonLines(fields), JsonLines(fields)
+    general._typed = None
+    results = []
+    for lines in (quick, general):
+        try:
+            results.append(lines.decode(raw, HERE))
+        except DecodeError as error:
+            results.append(error.reason)
+    assert results[0] == results[1]
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_an_event_or_a_decode_error(raw):
-    for fields in (Fields(), ASIDE):
+    for fields in (Fields(), ASIDE, Fields(features=("a", "a.b"))):
         for form in ("jsonl", "csv"):
-            lines = decoder(form, fields, ["a", "ts", "id"] if form == "csv" else None)
+            lines = decoder(form, fields, ["a", "a.b", "ts", "id"] if form == "csv" else None)
             try:
                 x = lines.decode(raw, HERE).x
             except DecodeError:

@@ -1,6 +1,7 @@
 """``streamclust`` as a process: pipes, signals, kills, full disks, and what a user mistypes."""
 
 import ctypes
+import gzip
 import json
 import os
 import signal
@@ -65,6 +66,9 @@ def test_every_parameter_of_the_model_is_an_option():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["run", "--follow"], "--follow needs a FILE"),
+        (["run", "--follow", "a.jsonl.gz"], "a compressed file does not grow"),
+        (["run", "a.gz"], "does not exist"),
         (["run", "missing.jsonl"], "does not exist"),
         (["run", "."], "is a directory"),
         (["run", "in.txt"], "give --format"),
@@ -185,14 +189,14 @@ def test_features_and_time_are_taken_from_their_fields(tmp_path):
 
 BAD = [
     b'{"x": 1',
-    b"[1]",
+    b'["1"]',
     b"",
     b"{}",
     b'{"x": NaN}',
     b'{"x": -Infinity}',
     b'{"x": "1"}',
     b'{"x": null}',
-    b'{"x": {"y": 1}}',
+    b'{"x": {"y": null}}',
     b'{"x": 1e200}',
     b'{"x": 1e400}',
     b'{"x": ' + b"1" * 500 + b"}",
@@ -411,6 +415,36 @@ def test_a_read_only_snapshot_folder_stops_before_the_first_event(stream, tmp_pa
     done = run(*given, preexec_fn=bound_by_permissions)
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"cannot write" in done.stderr
+
+
+# other inputs
+
+
+def test_a_compressed_file_is_read_by_its_name(stream, tmp_path, expected):
+    packed = tmp_path / "in.jsonl.gz"
+    packed.write_bytes(gzip.compress(stream.read_bytes()))
+    assert answers(run("run", packed, "--id-field", "id").stdout) == expected
+
+
+def test_a_followed_file_is_answered_as_it_grows_through_a_rotation(stream, tmp_path, expected):
+    path, half = tmp_path / "log.jsonl", lines(EVENTS[:200])
+    options = ["--follow", "--id-field", "id", "--snapshot", tmp_path / "s", "--resume"]
+    with start("run", path, *options) as process:
+        path.write_bytes(half)
+        got = [process.stdout.readline() for _ in range(200)]
+        path.rename(tmp_path / "log.jsonl.1")
+        path.write_bytes(lines(EVENTS[200:300]))
+        got += [process.stdout.readline() for _ in range(100)]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    path.rename(tmp_path / "log.jsonl.2")
+    path.write_bytes(lines(EVENTS[300:]))
+    with start("run", path, *options) as process:
+        got += [process.stdout.readline() for _ in range(100)]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert process.stdout.read() == b""
+    assert answers(b"".join(got)) == expected
 
 
 # models

@@ -11,9 +11,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streamclust.errors import AdapterError
-from streamclust_adapters import kafka
 from streamclust_adapters.claim import Claim
-from streamclust_adapters.kafka import KafkaBroker, Membership
+from streamclust_adapters.kafka import client
+from streamclust_adapters.kafka.client import Client, Membership
+from streamclust_adapters.kafka.connection import KafkaBroker
 from streamclust_adapters.runner import Shutdown
 from tests.adapters.commands import environment, run
 
@@ -33,6 +34,13 @@ BROKERS = ["--brokers", "127.0.0.1:1"]
         ([*GIVEN, *BROKERS, "--time-unit", "seconds"], "needs --time-field"),
         ([*GIVEN, *BROKERS, "--features", "a", "--ignore", "a"], "leaves no feature"),
         ([*GIVEN, *BROKERS, "--metrics", "9108"], "HOST:PORT is accepted"),
+        ([*GIVEN[:-2], *BROKERS], "--snapshot DIR is needed"),
+        ([*GIVEN, *BROKERS, "--no-learn"], "--no-learn needs --model"),
+        ([*GIVEN, *BROKERS, "--no-learn", "--model", "."], "there is none to --snapshot"),
+        (
+            [*GIVEN[:-2], *BROKERS, "--no-learn", "--model", ".", "--engine", "shared"],
+            "--engine shared is for models that learn",
+        ),
         ([*GIVEN, *BROKERS, "--window", "3"], "from 50 to 100,000"),
         ([*GIVEN, *BROKERS, "-X", "x"], "NAME=VALUE is accepted"),
         ([*GIVEN, *BROKERS, "-X", "group.id=h"], "the worker sets this option itself"),
@@ -85,14 +93,14 @@ def test_the_client_reads_and_looks_up_on_a_mock_broker(tmp_path):
     logger = logging.Logger("quiet")
     logger.addHandler(logging.NullHandler())
     with Shutdown() as shutdown:
-        broker = KafkaBroker(
-            {"bootstrap.servers": address},
-            Membership("in", "g", "w"),
-            Claim(tmp_path, "g-w"),
-            batch=7,
-            shutdown=shutdown,
-            logger=logger,
-        )
+
+        def broker_with(**options):
+            claim = Claim(tmp_path, "g-w")
+            member = Membership("in", "g", "w")
+            told = {"bootstrap.servers": address} | options
+            return KafkaBroker(Client(told, member, claim, shutdown, logger), batch=7)
+
+        broker = broker_with()
         try:
             assert broker.extent("in", 0) == (0, 20)
             assert broker.committed([0]) == {}
@@ -107,22 +115,15 @@ def test_the_client_reads_and_looks_up_on_a_mock_broker(tmp_path):
             values, behind = broker.values("in", 18)
             assert (values, behind) == ([b"18", b"19"], 20)
             with pytest.raises(AdapterError, match="refuses an option"):
-                KafkaBroker(
-                    {"bootstrap.servers": address, "no.such": "1"},
-                    Membership("in", "g", "v"),
-                    Claim(tmp_path, "g-v"),
-                    batch=7,
-                    shutdown=shutdown,
-                    logger=logger,
-                )
+                broker_with(**{"no.such": "1"})
         finally:
             broker.close()
 
 
 def test_a_call_of_the_client_that_never_returns_has_failed(monkeypatch):
-    monkeypatch.setattr(kafka, "LONGEST", 0.01)
+    monkeypatch.setattr(client, "LONGEST", 0.01)
     never = threading.Event()
     with pytest.raises(KafkaException, match="no return within") as raised:
-        kafka._bounded(never.wait)
+        client.bounded(never.wait)
     never.set()
     assert raised.value.args[0].code() == KafkaError._TIMED_OUT

@@ -7,9 +7,11 @@ import json
 import pytest
 
 from streamclust_adapters.broker import Message
-from streamclust_adapters.codec import Fields, decoder
+from streamclust_adapters.codec import decoder
+from streamclust_adapters.decoding import Fields
 from streamclust_adapters.encoder import Encoder
-from streamclust_adapters.messages import MAX_VALUE, MessageReader, Outbox, Topics
+from streamclust_adapters.messages import MessageReader, Outbox, Topics
+from streamclust_adapters.records import MAX_BYTES
 from tests.adapters.fake_clusterer import ClusterBorn
 
 
@@ -40,7 +42,7 @@ def test_a_row_is_read_with_the_columns_that_features_name():
     [
         (None, "a message without a value"),
         (b"", "an empty line"),
-        (b" " * MAX_VALUE + b"{}", "a value longer than"),
+        (b" " * MAX_BYTES + b"{}", "a value longer than"),
         (b"\xff", "not UTF-8"),
     ],
 )

@@ -184,3 +184,17 @@ def test_answers_before_a_defect_of_the_model_are_not_lost():
     with pytest.raises(ZeroDivisionError):
         play(EVENTS, Defective(), sink=sink)
     assert len(sink.delivered) == 9
+
+
+def test_no_answer_waits_for_the_whole_batch_when_that_takes_long():
+    seconds = iter(range(1000))
+    seen = []
+
+    class Slow(MemorySink):
+        def answer(self, record, *told):
+            seen.append(len(self.delivered))
+            super().answer(record, *told)
+
+    source = MemorySource(EVENTS[:5], batch=5)
+    play(EVENTS, sink=Slow(), source=source, clock=lambda: next(seconds) * 0.04)
+    assert seen == [0, 0, 0, 3, 3]

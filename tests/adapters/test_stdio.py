@@ -7,18 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamclust.errors import AdapterError
-from streamclust_adapters import stdio
-from streamclust_adapters.codec import Fields, decoder
+from streamclust_adapters import inputs, records, stdio
+from streamclust_adapters.codec import decoder
+from streamclust_adapters.decoding import Fields
 from streamclust_adapters.encoder import Encoder
+from streamclust_adapters.inputs import Descriptor
+from streamclust_adapters.line_sink import LineFile, LineSink, OutputClosed
 from streamclust_adapters.ports import Sink, Source
 from streamclust_adapters.runner import Shutdown
-from streamclust_adapters.stdio import LineFile, LineSink, LineSource, OutputClosed
+from streamclust_adapters.stdio import LineSource
 
 
-def source_of(path, form="jsonl", **options):
+def source_of(path, form="jsonl", wake=None, **options):
     fd = os.open(path, os.O_RDONLY)
     columns = (options.get("start") or {}).get("columns")
-    return fd, LineSource(fd, decoder(form, Fields(), columns), **options)
+    return fd, LineSource(Descriptor(fd, wake), decoder(form, Fields(), columns), **options)
 
 
 def read_all(path, form="jsonl", **options):
@@ -48,7 +51,7 @@ def test_blocks_do_not_show_and_every_position_is_resumed_exactly(tmp_path_facto
     path.write_bytes(b"\n".join(ls) + (b"\n" if end else b""))
     with pytest.MonkeyPatch.context() as patch:
         whole = read_all(path)
-        patch.setattr(stdio, "BLOCK", block)
+        patch.setattr(inputs, "BLOCK", block)
         assert told(read_all(path)) == told(whole)
         for i, (_, position) in enumerate(whole, 1):
             assert told(read_all(path, start=position)) == told(whole[i:])
@@ -76,23 +79,23 @@ def test_a_header_is_a_line_but_no_record_and_travels_with_the_position(tmp_path
 
 
 def test_a_too_long_line_costs_only_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(stdio, "MAX_LINE", 100)
+    monkeypatch.setattr(records, "MAX_BYTES", 100)
     monkeypatch.setattr(stdio, "KEPT_OF_LONG_LINE", 10)
-    monkeypatch.setattr(stdio, "BLOCK", 64)
+    monkeypatch.setattr(inputs, "BLOCK", 64)
     path = tmp_path / "in.jsonl"
     long = b'{"a": 1' + b" " * 5000 + b"}"
     path.write_bytes(b'{"a": 1}\n' + long + b'\n{"a": 2}\n' + long)
-    records = [record for record, _ in read_all(path)]
-    assert [r.error is None for r in records] == [True, False, True, False]
-    assert records[1].error.reason == "a line longer than 100 bytes"
-    assert records[1].raw == long[:10]
-    assert records[2].position.byte == 9 + len(long) + 1
-    assert records[3].end == path.stat().st_size
+    got = [record for record, _ in read_all(path)]
+    assert [r.error is None for r in got] == [True, False, True, False]
+    assert got[1].error.reason == "a line longer than 100 bytes"
+    assert got[1].raw == long[:10]
+    assert got[2].position.byte == 9 + len(long) + 1
+    assert got[3].end == path.stat().st_size
 
 
 def test_a_line_of_just_the_limit_is_read(tmp_path):
     path = tmp_path / "in.jsonl"
-    line = b'{"a": 1' + b" " * (stdio.MAX_LINE - 8) + b"}"
+    line = b'{"a": 1' + b" " * (records.MAX_BYTES - 8) + b"}"
     path.write_bytes(line + b"\n " + line + b"\n")
     assert [r.error is None for r, _ in read_all(path)] == [True, False]
 
@@ -104,12 +107,12 @@ def test_a_pipe_that_starts_anew_is_read_over_to_the_position(tmp_path):
     read, write = os.pipe()
     os.write(write, path.read_bytes())
     os.close(write)
-    source = LineSource(read, decoder("jsonl", Fields()), start=position)
-    records = []
+    source = LineSource(Descriptor(read), decoder("jsonl", Fields()), start=position)
+    got = []
     while (batch := source.next_batch()) is not None:
-        records += batch
+        got += batch
     os.close(read)
-    assert [(r.number, r.x["a"]) for r in records] == [(i + 1, float(i)) for i in range(30, 50)]
+    assert [(r.number, r.x["a"]) for r in got] == [(i + 1, float(i)) for i in range(30, 50)]
 
 
 @pytest.mark.parametrize("seekable", [True, False])
@@ -125,7 +128,7 @@ def test_another_input_than_the_snapshots_is_noticed(tmp_path, seekable, offset,
     read, write = os.pipe()
     os.write(write, path.read_bytes())
     os.close(write)
-    source = LineSource(read, decoder("jsonl", Fields()), start=start)
+    source = LineSource(Descriptor(read), decoder("jsonl", Fields()), start=start)
     with pytest.raises(AdapterError, match=words):
         list(iter(source.next_batch, None))
     os.close(read)
@@ -142,7 +145,7 @@ def test_an_input_that_grew_behind_its_unfinished_line_is_resumed(tmp_path):
 def test_a_wait_for_input_ends_when_a_stop_is_requested():
     read, write = os.pipe()
     with Shutdown() as shutdown:
-        source = LineSource(read, decoder("jsonl", Fields()), wake=shutdown)
+        source = LineSource(Descriptor(read, shutdown), decoder("jsonl", Fields()))
         os.write(write, b'{"a": 1}\n{"a"')
         assert len(source.next_batch()) == 1
         shutdown.request()

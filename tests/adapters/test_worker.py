@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from streamclust.errors import AdapterError, SnapshotError
 from streamclust_adapters.answering import Refused
 from streamclust_adapters.broker import Commit, LostPartitions, Message, Stopped
-from streamclust_adapters.codec import Fields, JsonLines
+from streamclust_adapters.decoding import Fields
 from streamclust_adapters.encoder import Encoder
+from streamclust_adapters.json_lines import JsonLines
 from streamclust_adapters.lanes import Manner
 from streamclust_adapters.logs import Log
 from streamclust_adapters.messages import MessageReader, Outbox, Topics
 from streamclust_adapters.order import Run, Sequencer, decode, encode
 from streamclust_adapters.resuming import Opener, Origin, prepare
 from streamclust_adapters.runner import Shutdown
+from streamclust_adapters.scoring import Scorer
 from streamclust_adapters.snapshots import newest_first
 from streamclust_adapters.testing import MemoryBroker, MemoryCluster
 from streamclust_adapters.worker import Worker
@@ -49,14 +51,28 @@ def messages(n=60, *, seed=0, gaps=False):
     return logs
 
 
-def work(cluster, folder, *, shared=False, fail=None, batch=7, manner=None, **more):
+class Interrupted(MemoryBroker):
+    """One whose third read says that the group has gone on."""
+
+    reads = 0
+
+    def read(self):
+        self.reads += 1
+        if self.reads == 3:
+            raise LostPartitions("the group took us for another")
+        return super().read()
+
+
+def work(
+    cluster, folder, *, shared=False, fail=None, batch=7, manner=None, kind=MemoryBroker, **more
+):
     """Run a worker until the input ends."""
     topics = SHARED if shared else TOPICS
     counts = dict.fromkeys(topics.named, N)
     log = io.StringIO()
     with Shutdown() as shutdown:
-        broker = MemoryBroker(cluster, shutdown.request, batch=batch, fail=fail)
-        opener = Opener(
+        broker = kind(cluster, shutdown.request, batch=batch, fail=fail)
+        opener = more.pop("opener", Opener)(
             broker,
             more.pop("origin", Origin("in", "g", {})),
             folder,
@@ -224,6 +240,50 @@ def test_engines_of_a_failed_transaction_are_opened_anew(tmp_path, shared, done)
     log = work(cluster, tmp_path / "s", shared=shared, fail=lose)
     assert log.count("partitions lost") == 3
     check_whole(cluster, tmp_path / "s", shared, tmp_path)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_engines_are_opened_anew_when_a_read_says_that_the_group_has_gone_on(tmp_path, shared):
+    cluster = MemoryCluster(messages())
+    log = work(cluster, tmp_path / "s", shared=shared, kind=Interrupted)
+    assert "partitions lost" in log
+    answered = [json.loads(output.value) for output in told(cluster, "answer")]
+    places = {(answer["partition"], answer["offset"]) for answer in answered}
+    assert len(places) == len(answered)
+    assert len(answered) + len(told(cluster, "letter")) == sum(map(len, cluster.messages))
+
+
+def test_a_model_that_does_not_learn_answers_alike_whoever_asks(tmp_path):
+    model = StreamClusterer()
+    for x in [-20.0, 0.0, 20.0] * 9:
+        model.learn_one({"x": x})
+    before = model.metrics()
+
+    def scorer(broker, origin, folder, **more):
+        return Scorer(broker, origin, model, manner=Manner(learn=False), log=more["log"])
+
+    cluster = MemoryCluster(messages())
+
+    def fail(number, done):
+        if number == 4 and not done:
+            raise Stopped("killed")
+
+    with pytest.raises(Stopped):
+        work(cluster, tmp_path, opener=scorer, fail=fail)
+    work(cluster, tmp_path, opener=scorer)
+    assert model.metrics() == before
+    assert not list(tmp_path.iterdir())
+    for p, log in enumerate(cluster.messages):
+        expected = [
+            (number, message.offset, model.assign_one(json.loads(message.value)).label)
+            for number, message in enumerate(log, 1)
+            if message.value != b"broken"
+        ]
+        found = [json.loads(value) for _, value, _ in per_partition(cluster, "answer")[p]]
+        assert [(a["event"], a["offset"], a["cluster"]) for a in found] == expected
+    cluster.lows[0] = cluster.commits[0].offset + 1
+    with pytest.raises(AdapterError, match="before they were answered"):
+        work(cluster, tmp_path, opener=scorer)
 
 
 def test_a_stop_without_a_broker_keeps_no_snapshot_of_what_was_not_delivered(tmp_path, whole):

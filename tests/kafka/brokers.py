@@ -1,4 +1,4 @@
-"""Apache Kafka for tests: one node of its own, on the loopback interface, in a folder of its own.
+"""Apache Kafka for tests: nodes of its own, on the loopback interface, in a folder of its own.
 
 Maven brings the server from Maven Central into a cache folder once. Run as a script, it serves
 until its standard input is closed, and prints its address.
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -92,31 +92,51 @@ def class_path() -> str:
 
 
 class Kafka:
-    """One broker.
+    """One node.
 
     Parameters
     ----------
     folder : Path
         Where its logs are; they outlive a stop.
+    ports : tuple of int, optional
+        Of the broker and of the controller.
+    settings : str
+        Properties beside those of every node, or instead of them.
+    form : sequence of str
+        How its log folder is formatted.
+    heap : str
+        How much memory Java may take.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        ports: tuple[int, int] | None = None,
+        settings: str = "",
+        form: Sequence[str] = ("--standalone",),
+        heap: str = "512m",
+    ) -> None:
         self._log = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        self._java = ["java", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         self._java += ["-cp", class_path()]
-        port, controller = _free_ports(2)
+        port, controller = ports or free_ports(2)
         self.address = f"127.0.0.1:{port}"
         self._settings = folder / "server.properties"
         self._settings.write_text(
-            PROPERTIES.format(port=port, controller=controller, logs=folder / "logs")
+            PROPERTIES.format(port=port, controller=controller, logs=folder / "logs") + settings
         )
-        form = ["kafka.tools.StorageTool", "format", "--standalone", "-t", "streamclust-tests-0001"]
-        self._run([*form, "-c", str(self._settings)])
+        command = ["kafka.tools.StorageTool", "format", "-t", "streamclust-tests-0001", *form]
+        self._run([*command, "-c", str(self._settings)])
 
     def start(self) -> None:
         """Start and wait until it answers."""
+        self.launch()
+        until(self.answers, self._log.read_text)
+
+    def launch(self) -> None:
+        """Start."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(self._settings)],
@@ -124,7 +144,6 @@ class Kafka:
                 stdout=log,
                 stderr=log,
             )
-        until(self._answers, self._log.read_text)
 
     def stop(self) -> None:
         """Stop as a person would."""
@@ -138,7 +157,8 @@ class Kafka:
             self._process.kill()
             self._process.wait(PATIENCE)
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Whether it answers; it must live."""
         assert self._process is not None
         assert self._process.poll() is None, self._log.read_text()
         try:
@@ -155,7 +175,8 @@ class Kafka:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _free_ports(n: int) -> list[int]:
+def free_ports(n: int) -> list[int]:
+    """Ports that nobody has."""
     sockets = [socket.socket() for _ in range(n)]
     try:
         for one in sockets:

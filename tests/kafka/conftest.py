@@ -10,7 +10,9 @@ import os
 
 import pytest
 
+from tests.adapters.commands import REAL, SMALL, run
 from tests.kafka.brokers import Kafka, missing
+from tests.kafka.clusters import Cluster, Guarded
 from tests.kafka.worlds import World
 
 
@@ -38,6 +40,20 @@ def address(tmp_path_factory):
         kafka.stop()
 
 
+@pytest.fixture(scope="session")
+def warmed():
+    """The real command with everything compiled, which is no part of what is waited for."""
+    done = run("warmup", command=REAL)
+    assert done.returncode == 0, done.stderr
+    return REAL
+
+
+@pytest.fixture(params=["small", "real"])
+def command(request):
+    """The command around the small clusterer, and around the real one."""
+    return SMALL if request.param == "small" else request.getfixturevalue("warmed")
+
+
 @pytest.fixture
 def own_broker(tmp_path):
     """A broker that a test may stop."""
@@ -49,6 +65,22 @@ def own_broker(tmp_path):
         yield kafka
     finally:
         kafka.kill()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Three brokers, each of which a test may kill."""
+    demand_java()
+    with Cluster(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """A broker that also has a door with a lock."""
+    demand_java()
+    with Guarded(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.adapters.commands import REAL, SMALL
+from tests.adapters.commands import REAL
 from tests.kafka.worlds import answer_of, events, model_of
 
 pytestmark = pytest.mark.kafka
@@ -49,7 +49,6 @@ def check_answers(world, expected):
         assert (answer["cluster"], answer["region"]) == expected[place], place
 
 
-@pytest.mark.parametrize("command", [SMALL, REAL], ids=["small", "real"])
 def test_one_engine_per_partition(world, tmp_path, command):
     share = KILLS if command is REAL else KILLS // 4
     sent = events(1000 * share, seed=1, bad=0.01)
@@ -69,7 +68,6 @@ def test_one_engine_per_partition(world, tmp_path, command):
         assert world.newest(f"partition-{p}") == (tmp_path / "uninterrupted").read_bytes()
 
 
-@pytest.mark.parametrize("command", [SMALL, REAL], ids=["small", "real"])
 def test_one_shared_engine(world, tmp_path, command):
     share = max(KILLS // (2 if command is REAL else 4), 1)
     sent = events(1000 * share, seed=3, bad=0.01)

@@ -10,7 +10,6 @@ import urllib.request
 
 import pytest
 
-from tests.adapters.commands import REAL, SMALL
 from tests.kafka.worlds import Worker, events
 
 pytestmark = pytest.mark.kafka
@@ -47,7 +46,6 @@ def test_a_signal_keeps_every_engine_and_exits_with_0(world, number):
     world.check_exactly_once()
 
 
-@pytest.mark.parametrize("command", [SMALL, REAL], ids=["small", "real"])
 def test_metrics_and_health(world, command):
     port = free_port()
     world.produce(events(900, seed=32, bad=0.05))

@@ -17,11 +17,12 @@ def own_world(own_broker, tmp_path):
         yield world
 
 
+@pytest.mark.parametrize("engine", ["per-partition", "shared"])
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_broker_that_comes_back_finds_the_worker_going_on(own_broker, own_world, end):
+def test_a_broker_that_comes_back_finds_the_worker_going_on(own_broker, own_world, end, engine):
     world = own_world
     world.produce(events(3000, seed=11, bad=0.01))
-    worker = world.start("w", *OPTIONS)
+    worker = world.start("w", *OPTIONS, "--engine", engine)
     world.until_committed(500, worker)
     getattr(own_broker, end)()
     assert worker.alive()

@@ -7,7 +7,6 @@ import json
 import pytest
 from confluent_kafka import Producer
 
-from tests.adapters.commands import REAL, SMALL
 from tests.kafka.brokers import PATIENCE
 from tests.kafka.worlds import World
 
@@ -18,7 +17,7 @@ POISON = {
     "empty": b"",
     "blank": b" \n",
     "broken": b'{"x": 1',
-    "an array": b"[1, 2]",
+    "an array of arrays": b"[1, [2]]",
     "a number": b"17",
     "no features": b"{}",
     "not a number": b'{"x": NaN, "y": 1}',
@@ -26,7 +25,7 @@ POISON = {
     "overflowing": b'{"x": 1e400, "y": 1}',
     "a text": b'{"x": "1", "y": 1}',
     "null": b'{"x": null, "y": 1}',
-    "an object": b'{"x": {"a": 1}, "y": 1}',
+    "an object": b'{"x": {"a": null}, "y": 1}',
     "too large to square": b'{"x": 1e200, "y": 1}',
     "too many digits": b'{"x": ' + b"1" * 500 + b"}",
     "no UTF-8": b'{"x\xff": 1}',
@@ -39,7 +38,6 @@ POISON = {
 GOOD = b'{"x": 1, "y": 1, "t": %d}'
 
 
-@pytest.mark.parametrize("command", [SMALL, REAL], ids=["small", "real"])
 def test_every_kind_of_poison(world, command):
     messages = [(0, value) for i, bad in enumerate(POISON.values()) for value in (GOOD % i, bad)]
     world.produce(messages)

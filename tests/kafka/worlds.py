@@ -86,9 +86,14 @@ class Worker:
 
 
 class World:
-    """See above; `n` is the number of partitions, `more` are settings of the input topic."""
+    """See above; `n` is the number of partitions, `more` are settings of the input topic.
 
-    def __init__(self, address: str, folder: Path, n: int = 4, **more: str) -> None:
+    Each partition is on so many brokers, as `copies` says.
+    """
+
+    def __init__(
+        self, address: str, folder: Path, n: int = 4, *, copies: int = 1, **more: str
+    ) -> None:
         self.address, self.folder, self.n = address, folder, n
         self.name = f"t{uuid.uuid4().hex[:12]}"
         self.topic, self.answers, self.changes, self.letters = (
@@ -100,8 +105,9 @@ class World:
         self.admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
         self.sent = dict.fromkeys(range(n), 0)
         topics = [self.answers, self.changes, self.letters]
-        made = [NewTopic(topic, n, 1) for topic in topics] + [NewTopic(self.order, 1, 1)]
-        made.append(NewTopic(self.topic, n, 1, config=more))
+        made = [NewTopic(topic, n, copies) for topic in topics]
+        made.append(NewTopic(self.order, 1, copies))
+        made.append(NewTopic(self.topic, n, copies, config=more))
         for future in self.admin.create_topics(made).values():
             future.result(PATIENCE)
 
@@ -142,8 +148,11 @@ class World:
         return [*command, "kafka", *map(str, given)]
 
     def start(self, name: str, *options, command=SMALL, **process) -> Worker:
-        arguments = self.arguments(name, *options, command=command)
-        worker = Worker(arguments, self.folder / f"{name}.log", **process)
+        return self.run(name, self.arguments(name, *options, command=command), **process)
+
+    def run(self, name: str, arguments: list, **process) -> Worker:
+        """Start a worker with just these arguments."""
+        worker = Worker([*map(str, arguments)], self.folder / f"{name}.log", **process)
         self.workers.append(worker)
         return worker
 

@@ -1,0 +1,1 @@
+"""Kafka through confluent-kafka: the one package that knows the client library."""
