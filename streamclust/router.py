@@ -37,7 +37,7 @@ ENTRIES = 1 << 22
 """... and their entries: with many features there are fewer copies."""
 FAITHFUL = 0.99
 """Prequential fidelity from which a refit that moved nothing leaves the tree as it is: calm ids."""
-RELEARN = 1000
+RELEARN = 500
 """Events between two lessons in corrections at the least, where centers have only moved."""
 BORROW = 30.0
 """Recent points at which a cluster's copies use as many residuals of other clusters as its own."""

@@ -85,14 +85,13 @@ def test_nothing_is_told_where_nothing_happens(name):
     for run in runs(name):
         assert not run.beside
         n = len(run.watched.series)
-        assert run.watched.series[-1][1] <= run.watched.series[n // 2][1] + 12
+        assert run.watched.series[-1][1] <= run.watched.series[n // 2][1] + 30
 
 
 def test_at_most_two_others_are_told_on_drift10():
     assert mean(runs("drift10"), lambda run: len(run.beside)) <= 2
 
 
-@pytest.mark.xfail(strict=True, reason="a refit finds dead groups again in their old points")
 @pytest.mark.parametrize("name", ["abrupt", "recurring", "births and deaths"])
 def test_nothing_but_the_script_is_told(name):
     assert not [one for run in runs(name) for one in run.beside]

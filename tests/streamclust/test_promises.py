@@ -47,7 +47,6 @@ def test_a_cluster_that_comes_back_after_its_death_gets_a_new_id():
     assert len({*found}) == 4
 
 
-@pytest.mark.xfail(strict=True, reason="a refit finds the dead cluster again in its old points")
 @pytest.mark.parametrize("seed", range(3))
 def test_deaths_and_returns_are_told_once_each(seed):
     model = StreamClusterer()
@@ -59,7 +58,6 @@ def test_deaths_and_returns_are_told_once_each(seed):
     assert all(e.tick % 800 <= 500 for e in told)
 
 
-@pytest.mark.xfail(strict=True, reason="arrivals are counted from a fraction: no look at the move")
 def test_a_cluster_that_drifts_is_told_to_have_moved():
     rng = np.random.default_rng(0)
     model, n = StreamClusterer(), 4000
