@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streamclust.clusterer import StreamClusterer
+    from streamclust.windows import Reservoir, SlidingWindow
 
-__all__ = ["StreamClusterer"]
+__all__ = ["Reservoir", "SlidingWindow", "StreamClusterer"]
 
-_HOMES = {"StreamClusterer": "streamclust.clusterer"}
+_HOMES = {
+    "Reservoir": "streamclust.windows",
+    "SlidingWindow": "streamclust.windows",
+    "StreamClusterer": "streamclust.clusterer",
+}
 
 
 def __getattr__(name: str) -> object:

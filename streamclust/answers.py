@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.census import relative_distances
+from streamclust.desk import Desk, address_of
 from streamclust.errors import NotReady, UnknownCluster
 from streamclust.features import FeatureSpace, table_of
 from streamclust.kernels import stream
@@ -32,7 +33,7 @@ from streamclust.router import Router
 from streamclust.rules import RuleBook
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
-from streamclust.windows import Reservoir
+from streamclust.windows import Window
 
 REFUSED = -2
 """Stands for a label where an event was refused."""
@@ -47,7 +48,7 @@ class Answers:
         self,
         features: FeatureSpace,
         scaling: Scaling,
-        window: Reservoir,
+        window: Window,
         tracker: CenterTracker,
         router: Router,
     ) -> None:
@@ -57,21 +58,22 @@ class Answers:
         self._router = router
         self.rules = RuleBook(features, scaling, window, router.tree, tracker)
         self.ratio = AMBIGUOUS
-        self.refresh()
+        self._desk: Desk
+        self._labels: list[int] = []
 
-    def refresh(self) -> None:
-        """Take over the components' arrays, after any of them was replaced."""
+    def refresh(self, desk: Desk) -> None:
+        """Take over where the components' arrays are, after any of them was replaced."""
         t = self._tracker
-        state = (t.centers, t.stats, t.counts, t.gauges)
-        self._view = (self._scaling.frame, self._router.table, *state)
-        self._labels = [*t.ids, REFUSED, NOISE]  # slots -1 and -2 are the last entries
+        self._desk = desk
+        self._labels = [*t.clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
         """Return the cluster id of an event, or -1."""
         row = self._features.read(x, 0.0, 1.0)
-        if row is None:
-            row = self._resolve(x)[0]
-        label = self._labels[stream.assign(row, *self._view)]
+        if not row:
+            fresh = self._resolve(x)[0]
+            row = address_of(fresh)
+        label = self._labels[stream.assign_at(self._desk.address, row)]
         if label == REFUSED:
             self._resolve(x)
         return label
@@ -91,7 +93,8 @@ class Answers:
         for start in range(0, len(values), BLOCK):
             rows = self._features.block(values[start : start + BLOCK], order, 0.0, 1.0)
             slots = np.empty(len(rows), dtype=np.int64)
-            stop = stream.assign_rows(rows, slots, *self._view)
+            places = address_of(rows), address_of(slots)
+            stop = stream.assign_rows_at(self._desk.address, *places, len(rows))
             if stop < len(rows):
                 self._features.refuse(values[start + stop, order], start + stop)
             labels[start : start + len(rows)] = ids[slots]
@@ -100,40 +103,43 @@ class Answers:
     def assign(self, x: Mapping[FeatureName, Any]) -> Assignment:
         """Return cluster id, region, alternatives and scaled distance of an event."""
         row, absent = self._resolve(x)
-        slot = stream.assign(row, *self._view)
+        slot = self._slot(row)
         if not self._tracker.k:
             return Assignment(NOISE, Region.COLD, substituted=absent)
         relative = self._relative(row)
-        where, rivals = region(self._labels[slot], relative, slot, self.ratio)
-        shown = slot if slot >= 0 else int(relative.argmin())
-        alternatives = tuple(self._tracker.ids[r] for r in rivals)
+        clusters = self._tracker.clusters
+        where, alternatives = region(self._labels[slot], relative, clusters, self.ratio)
+        own = np.array(clusters) == self._labels[slot]
+        shown = np.where(own, relative, np.inf).argmin() if slot >= 0 else relative.argmin()
         return Assignment(self._labels[slot], where, alternatives, float(relative[shown]), absent)
 
     def explain(self, x: Mapping[FeatureName, Any]) -> Explanation:
         """Return the conditions and the fence that gave an event its label."""
         row, absent = self._resolve(x)
         self._warm()
-        label = self._labels[stream.assign(row, *self._view)]
-        return self.rules.explanation(label, row[0, :-2], absent)
+        value = row[0, :-2].copy()  # assigning measures the row from the origin
+        label = self._labels[self._slot(row)]
+        return self.rules.explanation(label, row[0, :-2], value, absent)
 
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
-        self._living(cluster)
+        self.living(cluster)
         return self.rules.rule(cluster)
 
     def why_not(self, x: Mapping[FeatureName, Any], cluster: int) -> WhyNot:
         """Return what keeps an event from a living cluster."""
         row, _ = self._resolve(x)
-        self._living(cluster)
-        label = self._labels[stream.assign(row, *self._view)]
-        return self.rules.why_not(label, cluster, row[0, :-2], self._ask)
+        self.living(cluster)
+        value = row[0, :-2].copy()
+        label = self._labels[self._slot(row)]
+        return self.rules.why_not(label, cluster, row[0, :-2], value, self._ask)
 
     def score(self, x: Mapping[FeatureName, Any]) -> float:
         """Return distance over fence, smallest of all clusters; above 1 is noise, 0 while cold."""
         row, _ = self._resolve(x)
         if not self._tracker.k:
             return 0.0
-        stream.assign(row, *self._view)
+        self._slot(row)
         limits = self._tracker.living_stats[:, stream.FENCE]
         return float(relative_distances(self._distances(row), limits).min())
 
@@ -142,32 +148,44 @@ class Answers:
         row, _ = self._resolve(x)
         if not self._tracker.k:
             return {}
-        stream.assign(row, *self._view)
-        return dict(zip(self._tracker.ids, self._relative(row).tolist(), strict=True))
+        self._slot(row)
+        told: dict[FeatureName, float] = {}
+        for cluster, far in zip(self._tracker.clusters, self._relative(row).tolist(), strict=True):
+            told[cluster] = min(far, told.get(cluster, math.inf))
+        return told
 
     def clusters(self) -> dict[int, Cluster]:
         """Return the living clusters by id."""
         t = self._tracker
         found = {}
-        for slot, center in enumerate(t.ids):
-            s = t.stats[slot]
-            faded = s[stream.WEIGHT] * math.exp(
-                -float(t.gauges[stream.DECAY]) * (t.now - float(s[stream.LAST]))
+        pinned = t.pinned
+        for cluster in dict.fromkeys(t.clusters):
+            slots = t.slots(cluster)
+            s = t.stats[slots]
+            faded = s[:, stream.WEIGHT] * np.exp(
+                -t.gauges[stream.DECAY] * (t.now - s[:, stream.LAST])
             )
-            found[center] = Cluster(
-                id=center,
-                weight=float(faded),
-                size=round(float(s[stream.SIZE])),
-                centers=(center,),
-                born=t.born[slot],
-                scale=float(s[stream.SCALE]),
-                rule=self.rules.rule(center),
+            heaviest = self.rules.heaviest(cluster)
+            found[cluster] = Cluster(
+                id=cluster,
+                weight=float(faded.sum()),
+                size=round(float(s[:, stream.SIZE].sum())),
+                centers=tuple(t.ids[slot] for slot in slots),
+                born=t.born[slots[0]],
+                scale=float(t.stats[heaviest, stream.SCALE]),
+                rule=self.rules.rule(cluster),
+                name=t.names.get(cluster),
+                pinned=cluster in pinned,
             )
         return found
 
     def centers(self) -> dict[int, dict[FeatureName, float]]:
         """Return the living centers by id, in the user's units."""
         return {c: self.rules.center(slot) for slot, c in enumerate(self._tracker.ids)}
+
+    def _slot(self, row: FloatArray) -> int:
+        """Return the slot that answers a row; measure the row from the origin."""
+        return stream.assign_at(self._desk.address, address_of(row))
 
     def _distances(self, row: FloatArray) -> FloatArray:
         """Return the distances of a row that `assign` has measured from the origin."""
@@ -184,11 +202,12 @@ class Answers:
     def _ask(self, values: FloatArray) -> int:
         """Return the label of a row of values in the user's units."""
         row = np.concatenate([values, [0.0, 1.0]])[None]
-        return self._labels[stream.assign(row, *self._view)]
+        return self._labels[self._slot(row)]
 
-    def _living(self, cluster: int) -> None:
-        if cluster not in self._tracker.ids:
-            living = ", ".join(map(str, self._tracker.ids)) or "none"
+    def living(self, cluster: int) -> None:
+        """Raise UnknownCluster unless a cluster of this id lives."""
+        if cluster not in self._tracker.clusters:
+            living = ", ".join(map(str, dict.fromkeys(self._tracker.clusters))) or "none"
             raise UnknownCluster(f"no living cluster has id {cluster!r}; living: {living}")
 
     def _warm(self) -> None:

@@ -1,38 +1,45 @@
-"""What a refit makes of the window: its labels, and the clusters that they define."""
+"""What a refit makes of the window: its labels, and the clusters and centers that they define."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from streamclust.kernels import stream
 from streamclust.regions import SHARE, ambiguity, fences
+from streamclust.representatives import medians, represent
 from streamclust.results import FloatArray, IntArray
-from streamclust.robust import lp_median
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The clusters that a labelling of the window defines.
+    """The clusters that a labelling of the window defines, and their centers.
 
     Attributes
     ----------
     labels : int array of shape (n,)
         Cluster index of each window point, -1 for noise; every index is used.
-    positions : array of shape (k, n_features)
-        l_p medians, measured from the origin.
-    scales, limits : arrays of shape (k,)
+    members : int array of shape (n,)
+        Center index of each window point, -1 for noise; every index is used.
+    owners : int array of shape (m,)
+        Cluster index of each center, ascending; a cluster's heaviest center comes first.
+    positions : array of shape (m, n_features)
+        l_p medians of the centers' points, measured from the origin.
+    scales, limits : arrays of shape (m,)
         Median distance and fence, scaled.
-    masses : array of shape (k,)
-        Window weight of each cluster.
-    sizes : int array of shape (k,)
-        Window points of each cluster.
+    masses : array of shape (m,)
+        Window weight of each center.
+    sizes : int array of shape (m,)
+        Window points of each center.
     """
 
     labels: IntArray
+    members: IntArray
+    owners: IntArray
     positions: FloatArray
     scales: FloatArray
     limits: FloatArray
@@ -42,7 +49,30 @@ class Census:
     @property
     def k(self) -> int:
         """Number of clusters."""
-        return len(self.positions)
+        return int(self.owners[-1]) + 1 if len(self.owners) else 0
+
+    def without(self, gone: Sequence[int]) -> Census:
+        """Return the census without some of its clusters, whose points are noise then."""
+        if not gone:
+            return self
+        kept = ~np.isin(self.owners, gone)
+        rank = np.append(np.cumsum(kept) - 1, -1)
+        members = np.where(np.append(kept, False)[self.members], rank[self.members], -1)
+        owners = np.unique(self.owners[kept], return_inverse=True)[1].reshape(-1)
+        columns = ("positions", "scales", "limits", "masses", "sizes")
+        told = {name: getattr(self, name)[kept] for name in columns}
+        labels = np.append(owners, -1)[members]
+        return Census(labels=labels, members=members, owners=owners, **told)
+
+    def widen(self, values: FloatArray) -> Census:
+        """Return the census with new features at the end, every center at `values`."""
+        room = np.tile(values, (len(self.positions), 1))
+        return replace(self, positions=np.hstack([self.positions, room]))
+
+    @property
+    def cluster_masses(self) -> FloatArray:
+        """Window weight of each cluster, shape (k,)."""
+        return np.bincount(self.owners, self.masses, minlength=self.k).astype(np.float64)
 
 
 def label_window(
@@ -82,39 +112,37 @@ def take_census(
 ) -> Census:
     """Return the clusters of a labelled window; the lightest beyond `max_clusters` become noise.
 
-    Clusters whose medians coincide in every counted feature are one cluster: no threshold could
-    tell them apart.
+    A cluster that one median misrepresents gets several centers. Clusters whose medians coincide in
+    every counted feature are one cluster: no threshold could tell them apart.
     """
-    labels = _heaviest(labels, weights, max_clusters)
-    positions = _medians(points, weights, labels, frame_weights, p)
-    counted = positions[:, frame_weights > 0]
-    _, first, same = np.unique(counted, axis=0, return_index=True, return_inverse=True)
-    if len(first) < len(positions):
-        rank = np.argsort(np.argsort(first))
-        labels = np.where(labels >= 0, rank[same.reshape(-1)][labels], -1)
-        positions = _medians(points, weights, labels, frame_weights, p)
-    k = len(positions)
-    members = [np.flatnonzero(labels == c) for c in range(k)]
-    masses = [weights[m] for m in members]
+    labels = _distinct(_heaviest(labels, weights, max_clusters), points, weights, frame_weights, p)
+    members, owners, positions = represent(points, weights, labels, frame_weights, p)
+    own = [np.flatnonzero(members == c) for c in range(len(positions))]
+    masses = [weights[m] for m in own]
     distances = [
         stream.distance_table(points[m], positions[c : c + 1], frame_weights, p)[:, 0]
-        for c, m in enumerate(members)
+        for c, m in enumerate(own)
     ]
     scales, limits = fences(distances, masses)
-    sizes = np.array([len(m) for m in members], dtype=np.int64)
-    return Census(labels, positions, scales, limits, np.array([m.sum() for m in masses]), sizes)
+    sizes = np.array([len(m) for m in own], dtype=np.int64)
+    mass = np.array([m.sum() for m in masses])
+    return Census(labels, members, owners, positions, scales, limits, mass, sizes)
 
 
-def boundary_ratio(distances: FloatArray, stats: FloatArray, estimator: Any = None) -> float:
+def boundary_ratio(
+    distances: FloatArray, stats: FloatArray, clusters: IntArray, ambiguous: float | None
+) -> float:
     """Return the boundary ratio that distances of shape (n, k) to the living centers suggest.
 
-    A three-way estimator says how many points of the window are boundary.
+    `clusters` are the ids of the centers' clusters; `ambiguous` is the share of boundary points
+    where a three-way estimator told it.
     """
-    told = getattr(estimator, "boundary_", None)
-    share = SHARE if told is None else float(np.mean(told))
-    scales = stats[:, stream.SCALE]
+    share = SHARE if ambiguous is None else ambiguous
     inside = (distances <= stats[:, stream.FENCE]).any(axis=1)
-    relative = relative_distances(distances[inside], scales)
+    relative = relative_distances(distances[inside], stats[:, stream.SCALE])
+    relative = np.column_stack(
+        [relative[:, clusters == c].min(axis=1) for c in dict.fromkeys(clusters.tolist())]
+    )
     if relative.shape[1] < 2:
         return ambiguity(np.zeros(0), np.zeros(0), share)
     first, second = np.partition(relative, 1, axis=1)[:, :2].T
@@ -140,13 +168,13 @@ def _heaviest(labels: IntArray, weights: FloatArray, most: int) -> IntArray:
     return result
 
 
-def _medians(
-    points: FloatArray, weights: FloatArray, labels: IntArray, frame_weights: FloatArray, p: float
-) -> FloatArray:
-    k = int(labels.max()) + 1
-    found = [lp_median(points[m], weights[m], frame_weights, p) for m in _masks(labels, k)]
-    return np.array(found).reshape(k, points.shape[1])
-
-
-def _masks(labels: IntArray, k: int) -> list[np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    return [labels == c for c in range(k)]
+def _distinct(
+    labels: IntArray, points: FloatArray, weights: FloatArray, frame_weights: FloatArray, p: float
+) -> IntArray:
+    """Join the clusters whose medians coincide in every counted feature."""
+    counted = medians(points, weights, labels, frame_weights, p)[:, frame_weights > 0]
+    _, first, same = np.unique(counted, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(counted):
+        return labels
+    rank = np.argsort(np.argsort(first))
+    return np.where(labels >= 0, rank[same.reshape(-1)][labels], -1)

@@ -13,11 +13,12 @@ from river import base
 
 from streamclust import snapshot
 from streamclust.engine import Engine
-from streamclust.errors import InvalidPoint, SnapshotError
+from streamclust.errors import InvalidParameter, InvalidPoint, SnapshotError
 from streamclust.events import Change, Changes, RefitDone, RefitSkipped
 from streamclust.figures import fidelity, price
 from streamclust.parameters import PARAMETERS, Parameter, check_parameters
 from streamclust.results import (
+    NOISE,
     Assignment,
     Cluster,
     Explanation,
@@ -27,6 +28,7 @@ from streamclust.results import (
     Rule,
     WhyNot,
 )
+from streamclust.windows import Window, window_of
 
 AnyChange = TypeVar("AnyChange", bound=Change)
 Point = Mapping[Any, Any]
@@ -54,12 +56,15 @@ class StreamClusterer(base.Clusterer):
     time_unit
         "events" or "seconds": what `half_life` and `max_lateness` count. Seconds need `t`.
     window
-        Points kept for refits, 50 to 100,000: an exponentially biased reservoir.
+        Points kept for refits, 50 to 100,000: an exponentially biased reservoir. Or an empty
+        `Reservoir` or `SlidingWindow`, of which the model makes one of its own.
     refit
         What finds the clusters: "comet", "rcc", "rcc_dr", "mean_shift", "three_way", an estimator
         with `fit` and `labels_`, or None.
     refit_mode
-        "inline": a refit is made at once.
+        "inline": a refit is made at once. "background": once the window is full, a refit runs in a
+        thread beside the stream and is used exactly `refit_lag` events later; learning waits where
+        it is not ready, so results do not depend on the clock.
     refit_lag
         Events between a background refit and its use.
     assign
@@ -125,12 +130,12 @@ class StreamClusterer(base.Clusterer):
         scale: str = "robust",
         half_life: float | None = 2000,
         time_unit: str = "events",
-        window: int = 1000,
+        window: int | Window = 1000,
         refit: Any = "comet",
         refit_mode: str = "inline",
         refit_lag: int = 1000,
         assign: str = "tree",
-        leaves_per_center: int = 4,
+        leaves_per_center: int = 8,
         draws: int = 16,
         measure: str = "gap",
         noise: bool = True,
@@ -203,17 +208,82 @@ class StreamClusterer(base.Clusterer):
         feature order, or f0, f1, ... when none is known. `t` and `w` are arrays of shape (n,) or
         None. A refused row is named in the error; the rows before it stay learned.
         """
-        times: FloatArray | float = _ABSENT
-        if t is not None:
-            times = np.array([_seconds(one) for one in np.asarray(t, dtype=object).tolist()])
-        weights: FloatArray | float = 1.0
-        if w is not None:
-            weights = np.array([_weight(one) for one in np.atleast_1d(np.asarray(w)).tolist()])
-        self._engine.learn_many(X, times, weights)
+        self._engine.learn_many(X, *_columns(t, w))
+
+    def fit_initial(
+        self,
+        X: Any = None,
+        *,
+        labels: Any = None,
+        centers: Any = None,
+        t: Any = None,
+        w: Any = None,
+    ) -> None:
+        """Begin warm: with a batch of events, with clusters that you know, or with centers alone.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features) or data frame, optional
+            Events; they are learned, and then the clusters are found by a refit of the window.
+        labels : int array of shape (n,), optional
+            The cluster of each event of X, -1 for noise, instead of the refit. The model's ids are
+            0, 1, ... in the order of the labels.
+        centers : array of shape (k, n_features) or data frame, optional
+            With X: each event belongs to the nearest of them, instead of the refit. Alone, at least
+            two: a cluster around each, whose fence stands half way to the nearest other.
+        t, w
+            Times and weights of the events, as in `learn_many`.
+
+        Raises
+        ------
+        InvalidParameter
+            After the first event, or for labels and centers that do not fit X.
+        InvalidPoint
+            For a value that is no number; rows of X before it stay learned.
+        """
+        if X is None and (centers is None or labels is not None or len(centers) < 2):
+            raise InvalidParameter("a warm start takes X, or at least two centers alone")
+        if labels is not None:
+            if centers is not None:
+                raise InvalidParameter("got labels and centers; one of them is accepted")
+            labels = np.asarray(labels)
+            if labels.shape != (len(X),) or labels.dtype.kind not in "iu" or labels.max() < 0:
+                raise InvalidParameter(
+                    f"labels of shape {labels.shape} and type {labels.dtype}; accepted are "
+                    f"{len(X)} integers, one of them at least 0"
+                )
+            labels = np.where(labels < 0, NOISE, labels).astype(np.int64)
+        self._engine.start(X, *_columns(t, w), labels, centers)
+
+    def name(self, id: int, name: str | None) -> None:
+        """Call a living cluster by a name, or by none again; a name goes with its cluster.
+
+        Raises
+        ------
+        UnknownCluster
+            Where no such cluster lives.
+        """
+        if name is not None and not isinstance(name, str):
+            raise InvalidParameter(f"name={name!r}: a string is accepted, or None")
+        self._engine.name(id, name)
+
+    def pin(self, id: int) -> None:
+        """Let a living cluster never die and never merge, whatever the stream does.
+
+        Raises
+        ------
+        UnknownCluster
+            Where no such cluster lives.
+        """
+        self._engine.pin(id, True)
+
+    def unpin(self, id: int) -> None:
+        """Let a pinned cluster live as others do again."""
+        self._engine.pin(id, False)
 
     def refit(self) -> RefitDone | RefitSkipped:
         """Cluster the window anew, now; return what came of it."""
-        return self._engine.refit("asked for")
+        return self._engine.refit()
 
     def tick(self, t: Any) -> None:
         """Let time pass without an event, so that silence is noticed.
@@ -370,6 +440,8 @@ class StreamClusterer(base.Clusterer):
                         f"snapshot {path}: the model had an estimator of its own; pass it as refit="
                     )
                 parameters["refit"] = refit
+            if isinstance(parameters["window"], Mapping):
+                parameters["window"] = window_of(parameters["window"], None)
             model = cls(**parameters)
             model._engine.from_state(state["engine"])
             model.source = state["source"]
@@ -397,6 +469,8 @@ class StreamClusterer(base.Clusterer):
         parameters = self._get_params()
         if not isinstance(self._refit, str | None):
             parameters["refit"] = {"object": True}
+        if isinstance(self.window, Window):
+            parameters["window"] = self.window.described()
         return {"parameters": parameters, "source": source, "engine": self._engine.to_state()}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -408,6 +482,17 @@ class StreamClusterer(base.Clusterer):
         self.__dict__.update(state)
         self._engine = Engine(self._get_params())
         self._engine.from_state(engine)
+
+
+def _columns(t: Any, w: Any) -> tuple[FloatArray | float, FloatArray | float]:
+    """Return times and weights of many events."""
+    times: FloatArray | float = _ABSENT
+    if t is not None:
+        times = np.array([_seconds(one) for one in np.asarray(t, dtype=object).tolist()])
+    weights: FloatArray | float = 1.0
+    if w is not None:
+        weights = np.array([_weight(one) for one in np.atleast_1d(np.asarray(w)).tolist()])
+    return times, weights
 
 
 def _seconds(t: Any) -> float:

@@ -16,8 +16,9 @@ from streamclust.kernels.corrections import grow, worths
 from streamclust.nodes import Correction
 from streamclust.results import FloatArray, IntArray
 
-LEAST_SHARE = 0.01
-"""A correction must fix at least this share of its leaf's points."""
+LEAST_SHARE = 0.002
+"""A correction must fix at least this share of its leaf's points: more than chance explains, as
+thousands of points teach it, and less than what a faithful tree may misroute in all."""
 MOST_NODES = 255
 """Nodes that a subtree may have before pruning."""
 MOST_ENTRIES = 1 << 22

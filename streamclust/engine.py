@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.answers import BLOCK, Answers
-from streamclust.census import boundary_ratio, label_window, take_census
-from streamclust.errors import InvalidPoint, InvariantBroken
+from streamclust.desk import address_of
+from streamclust.errors import InvalidParameter, InvalidPoint, InvariantBroken
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -30,25 +30,21 @@ from streamclust.events import (
     FeatureAdded,
     RefitDone,
     RefitDue,
+    RefitReady,
     RefitSkipped,
     largest_moves,
 )
 from streamclust.features import LARGEST, FeatureSpace, Order, table_of
 from streamclust.figures import bytes_in, figures
-from streamclust.identity import lineage, match
 from streamclust.kernels import stream
-from streamclust.refit.offered import build
+from streamclust.refitting import ASKED, INITIAL, NEVER, Refitter
 from streamclust.results import FeatureName, FloatArray, IntArray
 from streamclust.router import Router
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
-from streamclust.windows import Reservoir, SlidingWindow
+from streamclust.windows import RecentPoints, window_of
 
-WARM_UP = 40
-"""Events before anything is clustered."""
-LONGEST = 20_000
-"""Events between two refits at the most; below it the interval grows with the events so far."""
 MAX_RECORDS = 100_000
 """Records that one event may cause; more is an endless cascade."""
 RECENT = 5000
@@ -79,8 +75,8 @@ class Engine:
         self.by_events = s["time_unit"] == "events"
         self.features = FeatureSpace(missing=s["missing"], max_features=s["max_features"])
         self.scaling = Scaling(s["scale"])
-        self.window = Reservoir(s["window"], decay)
-        self.recent = SlidingWindow(RECENT)
+        self.window = window_of(s["window"], s["half_life"])
+        self.recent = RecentPoints(RECENT)
         self.tracker = CenterTracker(
             p=s["p"],
             decay=decay,
@@ -90,6 +86,7 @@ class Engine:
             max_clusters=s["max_clusters"],
             by_tree=s["assign"] == "tree",
             fenced=s["noise"],
+            window_decay=self.window.decay,
         )
         tree = ThresholdTree(
             0,
@@ -101,12 +98,11 @@ class Engine:
         )
         self.router = Router(tree, seed)
         self.answers = Answers(self.features, self.scaling, self.window, self.tracker, self.router)
-        self.estimator = build(s["refit"], s["n_clusters"], seed)
+        parts = (self.features, self.scaling, self.window, self.tracker, self.router)
+        self.refitter = Refitter(s, seed, *parts)
         self.log = EventLog(s["event_log"])
-        self.refits = 0
         self._medians_at = 0
         self._subscribers: list[tuple[type[Change], Callable[[Change], object]]] = []
-        self.tracker.counts[stream.NEXT_REFIT] = WARM_UP
         self._refresh()
 
     def learn(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> None:
@@ -114,10 +110,11 @@ class Engine:
         if not (self.by_events and isnan(time)):
             self._check_time(time)
         row = self.features.read(x, time, weight)
-        if row is None:
+        if not row:
             self._check_weight(weight)
-            row = self._resolve(x, time, weight)
-        _, why = stream.observe(row, *self._view)
+            fresh = self._resolve(x, time, weight)
+            row = address_of(fresh)
+        why = stream.observe_at(self._desk.address, row, 1) & 3
         if why == stream.DONE:
             return
         if why == stream.ALERT:
@@ -138,9 +135,7 @@ class Engine:
             weights = np.broadcast_to(weights, n)
 
         if not self.features.n_features:
-            columns = names or [f"f{j}" for j in range(values.shape[1])]
-            first = dict(zip(columns, values[0].tolist(), strict=True))
-            self.learn(first, *_scalars(times, weights, 0))
+            self.learn(_first(names, values), *_scalars(times, weights, 0))
             start = 1
         order = self.features.order(names, values.shape[1])
         if order is None:
@@ -155,6 +150,59 @@ class Engine:
             )
             self._learn_block(rows, values[block], order, at)
 
+    def start(
+        self,
+        X: Any,
+        times: FloatArray | float,
+        weights: FloatArray | float,
+        labels: IntArray | None,
+        centers: Any,
+    ) -> None:
+        """Begin warm; see `StreamClusterer.fit_initial`. X or `centers` may be None."""
+        if self.tracker.tick or self.tracker.k:
+            raise InvalidParameter(
+                f"a warm start comes before the first event; {self.tracker.tick} were learned"
+            )
+        if X is None:
+            self._resolve(_first(*table_of(centers)), 0.0, 1.0)
+            given = self.refitter.given_centers(self._measured(centers, placed=False))
+        else:
+            due = int(self.tracker.counts[stream.NEXT_REFIT])
+            self.tracker.counts[stream.NEXT_REFIT] = NEVER
+            try:
+                self.learn_many(X, times, weights)
+            finally:
+                self.tracker.counts[stream.NEXT_REFIT] = due
+            if labels is None and centers is None:
+                self._dispatch([self.refitter.due(INITIAL)])
+                return
+            points = self._measured(X, placed=False)
+            masses = np.broadcast_to(weights, len(points)).astype(np.float64)
+            among = None if centers is None else self._measured(centers, placed=True)
+            given = self.refitter.given_labels(points, masses, labels, among)
+        self._dispatch(given)
+
+    def _measured(self, X: Any, *, placed: bool) -> FloatArray:
+        """Return a table's points, measured from the origin, which is `placed` among them first."""
+        names, values = table_of(X)
+        order = self.features.order(names, values.shape[1])
+        if order is None:
+            raise InvalidPoint(f"got columns {names}; {list(self.features.columns)} are known")
+        points = self.features.block(values, order, 0.0, 1.0)[:, :-2]
+        wrong = np.flatnonzero(~(np.abs(points) <= LARGEST).all(axis=1))
+        if wrong.size:
+            self.features.refuse(values[wrong[0], order], int(wrong[0]))
+        if not placed:
+            self._place(points)
+        return points - self.scaling.origin
+
+    def _place(self, points: FloatArray) -> None:
+        """Put the origin among points in the user's units, if it has no place yet."""
+        if not self.scaling.epoch:
+            self.scaling.place(points)
+            self.window.shift(self.scaling.origin)
+            self.recent.shift(self.scaling.origin)
+
     def tick(self, time: float) -> None:
         """Let time pass without an event."""
         now = self.tracker.now
@@ -162,10 +210,22 @@ class Engine:
             raise InvalidPoint(f"got t={time!r}; the clock stands at {now!r} and does not go back")
         self._dispatch(self.tracker.pass_time(time))
 
-    def refit(self, reason: str) -> RefitDone | RefitSkipped:
+    def refit(self) -> RefitDone | RefitSkipped:
         """Refit now; return what came of it."""
-        changes = self._dispatch([self._due(reason)])
+        changes = self._dispatch([self.refitter.due(ASKED)])
         return next(c for c in changes if isinstance(c, RefitDone | RefitSkipped))
+
+    def name(self, cluster: int, name: str | None) -> None:
+        """Name a living cluster, or take its name."""
+        self.answers.living(cluster)
+        self.tracker.names.pop(cluster, None)
+        if name is not None:
+            self.tracker.names[cluster] = name
+
+    def pin(self, cluster: int, pinned: bool) -> None:
+        """Pin a living cluster, or let it go."""
+        self.answers.living(cluster)
+        self.tracker.pin(cluster, pinned)
 
     def subscribe(
         self, kind: type[Change], callback: Callable[[Change], object]
@@ -224,7 +284,9 @@ class Engine:
                 time = float(rows[at, -2])
                 if not self.by_events or not isnan(time):
                     self._check_time(time)
-            done, why = stream.observe(rows[at:], *self._view)
+            left = rows[at:]
+            stopped = stream.observe_at(self._desk.address, address_of(left), len(left))
+            done, why = divmod(stopped, 4)
             at += done
             if why == stream.ALERT:
                 self._dispatch(self._alerts())
@@ -236,26 +298,24 @@ class Engine:
                 raise InvalidPoint(f"row {offset + at}: got w={rows[at, -1]!r}; w > 0 is accepted")
 
     def _alerts(self) -> list[Event]:
-        found = list(self.tracker.react(self.scaling.weights))
-        if int(self.tracker.counts[stream.ALERTS]) & stream.REFIT:
-            found.append(self._due("schedule"))
-        return found
-
-    def _due(self, reason: str) -> RefitDue:
-        return RefitDue(tick=self.tracker.tick, time=self.tracker.now, reason=reason)
+        alerts = int(self.tracker.counts[stream.ALERTS])
+        return [*self.tracker.react(self.scaling.weights), *self.refitter.wake(alerts)]
 
     def _refresh(self) -> None:
         """Take over the components' arrays, after any of them was replaced."""
-        self._view = self.tracker.view(
+        self._desk = self.tracker.desk(
             self.scaling.frame, self.window, self.recent, self.router.table
         )
-        self.answers.refresh()
+        self.answers.ratio = self.refitter.ratio
+        self.answers.refresh(self._desk)
 
     # ------------------------------------------------------------ the queue
 
     def _dispatch(self, events: Iterable[Event]) -> list[Change]:
         """Let `events` run through the handlers, settle the tree, and tell the changes."""
         queue = deque(events)
+        if not queue:
+            return []
         changes: list[Change] = []
         for _ in range(MAX_RECORDS):
             if not queue:
@@ -293,84 +353,23 @@ class Engine:
         told = ClusterMoved(
             tick=event.tick,
             time=event.time,
-            cluster=event.center,
+            cluster=self.tracker.clusters[self.tracker.slot(event.center)],
             distance=distance,
             old=before,
             new=after,
         )
         return (told,)
 
-    def _on_refit(self, event: RefitDue) -> Iterable[Event]:
-        """Cluster the window anew and let the tracker adopt what was found."""
-        tick, now, tracker = event.tick, event.time, self.tracker
-        tracker.counts[stream.NEXT_REFIT] = tick + self._interval(tick)
-        if self.window.is_empty:
-            return (RefitSkipped(tick=tick, time=now, reason="no events yet"),)
-        points, renewed, old = self._prepare_window()
-        weights, p = self.scaling.weights, float(self.settings["p"])
-        if self.estimator is None:
-            tracker.seek_births(points, weights)
-            return (RefitSkipped(tick=tick, time=now, reason="refit=None"),)
-        mass = self.window.weights(now)
-        X = np.clip(points * weights, -stream.CLIP, stream.CLIP)[:, weights > 0]
-        incumbent = old if self.window.is_full and tracker.k else None
-        labels = label_window(self.estimator, X, mass, incumbent)
-        census = take_census(points, mass, labels, weights, p, self.settings["max_clusters"])
-        if not census.k:
-            return (RefitSkipped(tick=tick, time=now, reason="no cluster found"),)
-        matching = match(tracker.ids, old, census.labels, census.k, mass)
-        ids = [matching.survivors.get(c, -1) for c in range(census.k)]
-        ids = [tracker.new_id() if c < 0 else c for c in ids]
-        calm = self.window.is_full and not renewed
-        events = tracker.adopt(
-            ids,
-            tracker.keep_places(ids, census.positions, census.scales, weights)
-            if calm
-            else census.positions,
-            census.scales,
-            census.limits,
-            census.sizes,
-            census.masses / mass.sum(),
-            spared=matching.unseen,
-        )
-        self.router.look(tracker, points, weights)
-        self.refits += 1
-        if self.settings["boundary_ratio"] is None:
-            self.answers.ratio = boundary_ratio(
-                tracker.distances(points, weights), tracker.living_stats, self.estimator
-            )
-        done = RefitDone(
-            tick=tick,
-            time=now,
-            reason=event.reason,
-            clusters=census.k,
-            noise_share=float(mass[census.labels < 0].sum() / mass.sum()),
-        )
-        return (*events, *lineage(matching, ids, census.masses, tick, now), done)
-
-    def _interval(self, tick: int) -> int:
-        """Return the events until the next refit on schedule.
-
-        A half of those so far while the window fills, then as many again: intervals grow by a
-        factor, so the schedule depends on nothing but the window.
-        """
-        grown = tick if self.window.is_full else tick // 2
-        return min(max(grown, WARM_UP // 2), LONGEST)
-
-    def _prepare_window(self) -> tuple[FloatArray, bool, IntArray]:
-        """Renew origin, medians and scale; return points, whether the scale is new, old owners."""
-        window, scaling, tracker = self.window, self.scaling, self.tracker
-        if not scaling.epoch:
-            scaling.place(window.points())
-            window.shift(scaling.origin)
-            self.recent.shift(scaling.origin)
+    def _on_due(self, event: RefitDue) -> Iterable[Event]:
+        """Make the window whole, then refit."""
+        if not self.window.is_empty:
+            self._place(self.window.points())
         self._renew_medians()
-        window.fill(self.features.stand_ins - scaling.origin)
-        points = window.points().copy()
-        old = tracker.owners(points, scaling.weights)
-        renewed = scaling.freeze(points)
-        self.router.widen(scaling.weights, self.features.keys)
-        return points, renewed, old
+        self.window.fill(self.features.stand_ins - self.scaling.origin)
+        return self.refitter.begin(event)
+
+    def _on_ready(self, event: RefitReady) -> Iterable[Event]:
+        return self.refitter.finish(event)
 
     # ------------------------------------------------------------ features
 
@@ -399,11 +398,11 @@ class Engine:
     def metrics(self) -> dict[str, float | int]:
         """Return live figures of the model by name."""
         told = figures(self.scaling, self.window, self.tracker, self.router.tree)
-        return {**told, "refits": self.refits, "changes": self.log.last_number}
+        return {**told, **self.refitter.figures(), "changes": self.log.last_number}
 
     def memory_usage(self) -> int:
         """Return the bytes of all arrays: bounded by settings, features and centers."""
-        own = sum(int(array.nbytes) for array in self._view)
+        own = sum(int(array.nbytes) for array in self._desk.arrays)
         return own + bytes_in(self.router.tree.to_state())
 
     def to_state(self) -> dict[str, Any]:
@@ -416,8 +415,7 @@ class Engine:
             "tracker": self.tracker.to_state(),
             "router": self.router.to_state(),
             "log": self.log.to_state(),
-            "refits": self.refits,
-            "ratio": self.answers.ratio,
+            "refitter": self.refitter.to_state(),
             "medians_at": self._medians_at,
         }
 
@@ -432,9 +430,15 @@ class Engine:
         self.router.widen(self.scaling.weights, self.features.keys)
         self.router.from_state(state["router"], self.tracker)
         self.log.from_state(state["log"])
-        self.refits, self._medians_at = int(state["refits"]), int(state["medians_at"])
-        self.answers.ratio = float(state["ratio"])
+        self.refitter.from_state(state["refitter"])
+        self._medians_at = int(state["medians_at"])
         self._refresh()
+
+
+def _first(names: list[FeatureName] | None, values: NDArray[Any]) -> dict[FeatureName, Any]:
+    """Return the first row of a table as an event; the columns of a bare array are f0, f1, ..."""
+    columns = names or [f"f{j}" for j in range(values.shape[1])]
+    return dict(zip(columns, values[0].tolist(), strict=True))
 
 
 def _cut(told: FloatArray | float, block: slice) -> FloatArray | float:
@@ -450,5 +454,6 @@ HANDLERS: Mapping[type[Event], tuple[Handler, ...]] = {
     CenterInserted: (Engine._on_center,),
     CenterMoved: (Engine._on_center,),
     CenterDeleted: (Engine._on_center,),
-    RefitDue: (Engine._on_refit,),
+    RefitDue: (Engine._on_due,),
+    RefitReady: (Engine._on_ready,),
 }

@@ -55,8 +55,8 @@ class RefitDue(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TreeUpdated(Event):
-    """The tree routes differently."""
+class RefitReady(Event):
+    """The refit that runs in the background is to be adopted now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +131,13 @@ class RuleChanged(Change):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefitDone(Change):
-    """The window was clustered anew."""
+    """The window was clustered anew: as it was after event `asked`.
+
+    `reason` is ``"schedule"``, ``"drift"`` (cost or outlier rate rose) or ``"asked for"``.
+    """
 
     reason: str
+    asked: int
     clusters: int
     noise_share: float
 

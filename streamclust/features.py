@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamclust.desk import address_of
 from streamclust.errors import InvalidPoint
 from streamclust.results import FeatureName, FloatArray, IntArray
 
@@ -46,6 +47,8 @@ class FeatureSpace:
         Features in the order of rows.
     columns : tuple
         Features in the order in which they were first seen.
+    row : array of shape (1, n_features + 2)
+        What `read` wrote last.
     """
 
     def __init__(self, *, missing: str, max_features: int) -> None:
@@ -64,23 +67,23 @@ class FeatureSpace:
         """A stable 64-bit key per feature, from its name alone: feature order does not matter."""
         return np.array([_key(name) for name in self.names], dtype=np.uint64)
 
-    def read(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> FloatArray | None:
+    def read(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> int:
         """Read an event that has exactly the known features into the shared row.
 
         Returns
         -------
-        array of shape (1, n_features + 2), or None
-            The row, overwritten by the next call; None where the event needs `resolve`: other
-            features than the known ones, or a value that is no number. Finiteness is checked by
-            the kernels.
+        int
+            The address of the row, which the next call overwrites; 0 where the event needs
+            `resolve`: other features than the known ones, or a value that is no number. Finiteness
+            is checked by the kernels.
         """
         try:
             if len(x) == self._d > 0:
                 self._pack(self._buffer, 0, *self._get(x), time, weight)
-                return self._row
+                return self._address
         except (KeyError, TypeError, struct.error, OverflowError, ValueError):
             pass
-        return None
+        return 0
 
     def resolve(
         self, x: Mapping[FeatureName, Any], time: float, weight: float, tick: int
@@ -218,8 +221,8 @@ class FeatureSpace:
         self.names, self.columns = names, columns
         self._d = len(names)
         self._position = {name: j for j, name in enumerate(names)}
-        self._row: FloatArray = np.zeros((1, self._d + 2))
-        self._buffer = self._row.data
+        self.row: FloatArray = np.zeros((1, self._d + 2))
+        self._buffer, self._address = self.row.data, address_of(self.row)
         self._pack = struct.Struct(f"{self._d + 2}d").pack_into
         self._get = _getter(names)
         self._order = self._order_of(columns)

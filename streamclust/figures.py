@@ -10,7 +10,7 @@ from streamclust.kernels import stream
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
-from streamclust.windows import Reservoir
+from streamclust.windows import Window
 
 
 def fidelity(tracker: CenterTracker) -> float:
@@ -28,19 +28,22 @@ def price(tracker: CenterTracker) -> float:
 
 
 def figures(
-    scaling: Scaling, window: Reservoir, tracker: CenterTracker, tree: ThresholdTree
+    scaling: Scaling, window: Window, tracker: CenterTracker, tree: ThresholdTree
 ) -> dict[str, float | int]:
     """Return all of them by name; those of the window are nan before there is one."""
     counts, gauges = tracker.counts, tracker.gauges
     points = np.nan_to_num(window.points())
     slots = tracker.owners(points, scaling.weights)
     inside, owners = points[slots >= 0], slots[slots >= 0]
-    agree = tree.route_many(inside) == np.array(tracker.ids, dtype=np.int64)[owners]
+    clusters = dict(zip(tracker.ids, tracker.clusters, strict=True))
+    told = [clusters[center] for center in tree.route_many(inside).tolist()]
+    agree = np.array(told) == np.array(tracker.clusters)[owners] if told else np.zeros(0)
     return {
         "events": tracker.tick,
         "time": tracker.now,
         "features": points.shape[1],
-        "clusters": tracker.k,
+        "clusters": len(set(tracker.clusters)),
+        "centers": tracker.k,
         "noise_share": float(gauges[stream.NOISE_SHARE]),
         "cost": float(gauges[stream.COST]),
         "outliers": int(counts[stream.OUTLIERS]),

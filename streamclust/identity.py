@@ -6,7 +6,7 @@ that the total overlap is largest (Hungarian assignment). Ids never return.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,7 +31,7 @@ class Matching:
     splits : mapping of old id to the new indices that left it (its own successor excluded)
     merges : mapping of new index to the old ids that were absorbed (the survivor excluded)
     died : old ids that nothing succeeds
-    unseen : old ids that the window is too small to judge; they live on as they are
+    unseen : old ids that live on as they are: pinned, or the window is too small to judge them
     shares : array of shape (n_old, n_new)
         Share of each old cluster's window weight that each new one holds.
     row : mapping of old id to its row of `shares`
@@ -48,7 +48,12 @@ class Matching:
 
 
 def match(
-    ids: Sequence[int], old: IntArray, new: IntArray, n_new: int, weights: FloatArray
+    ids: Sequence[int],
+    old: IntArray,
+    new: IntArray,
+    n_new: int,
+    weights: FloatArray,
+    pinned: Collection[int] = (),
 ) -> Matching:
     """Match the clusters of two labellings of the same window points.
 
@@ -62,6 +67,8 @@ def match(
         Number of new clusters.
     weights : array of shape (n,)
         Weight of each point.
+    pinned : ids that are never absorbed and never die
+        Where they have an heir, it goes on under their id.
     """
     n_old = len(ids)
     both = (old >= 0) & (new >= 0)
@@ -72,14 +79,9 @@ def match(
     of_old = _share(overlap, mass_old[:, None])
     of_new = _share(overlap, mass_new[None, :])
     kin = np.maximum(of_old, of_new) >= SHARE
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - a third of the import time
-
-    rows, columns = linear_sum_assignment(-np.where(kin, overlap, 0.0))
-    survivors = {
-        int(b): int(a)
-        for a, b in zip(rows, columns, strict=True)
-        if kin[a, b] and overlap[a, b] > 0
-    }
+    first = np.array([[1.0 + weights.sum() if c in pinned else 1.0] for c in ids])
+    pairs = assignment(np.where(kin, overlap * first.reshape(n_old, 1), 0.0))
+    survivors = {b: a for a, b in pairs}
     followed = set(survivors.values())
 
     born: list[int] = []
@@ -100,7 +102,9 @@ def match(
         if a in followed:
             continue
         heir = int(of_old[a].argmax()) if n_new else -1
-        if heir >= 0 and of_old[a, heir] >= SHARE and heir in survivors:
+        if ids[a] in pinned:
+            unseen.append(ids[a])
+        elif heir >= 0 and of_old[a, heir] >= SHARE and heir in survivors:
             merges.setdefault(heir, []).append(ids[a])
         elif mass_old[a] < UNSEEN * weights.sum():
             unseen.append(ids[a])
@@ -109,6 +113,40 @@ def match(
     named = {b: ids[a] for b, a in survivors.items()}
     row = {c: a for a, c in enumerate(ids)}
     return Matching(named, born, splits, merges, died, unseen, of_old, row)
+
+
+def assignment(overlap: FloatArray) -> list[tuple[int, int]]:
+    """Return the pairs (row, column) of positive overlap whose total is largest, one to one."""
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - a third of the import time
+
+    rows, columns = linear_sum_assignment(-overlap)
+    return [(int(a), int(b)) for a, b in zip(rows, columns, strict=True) if overlap[a, b] > 0]
+
+
+def succeed(
+    centers: Sequence[int],
+    clusters: Sequence[int],
+    old: IntArray,
+    owners: Sequence[int],
+    new: IntArray,
+    weights: FloatArray,
+) -> dict[int, int]:
+    """Return which new center goes on under which old center's id, within each cluster.
+
+    Parameters
+    ----------
+    centers, clusters : sequences of int
+        Ids of the old centers and of their clusters; `old` holds indices into them.
+    owners : sequence of int
+        Id of the cluster of each new center; `new` holds indices into it.
+    old, new : int arrays of shape (n,)
+        Old and new center index of each point, -1 for noise.
+    """
+    overlap = np.zeros((len(centers), len(owners)))
+    both = (old >= 0) & (new >= 0)
+    np.add.at(overlap, (old[both], new[both]), weights[both])
+    kin = np.equal.outer(np.array(clusters, dtype=np.int64), np.array(owners, dtype=np.int64))
+    return {b: centers[a] for a, b in assignment(np.where(kin, overlap, 0.0))}
 
 
 def lineage(

@@ -1,9 +1,7 @@
 """The one table of what a user may set: name, default, accepted range, what a user sees.
 
 Everything that speaks of parameters reads this table: the constructor's check, the options of the
-``streamclust`` command and the table in the README. A value whose machinery comes with a later
-version is marked here and refused by the same check, never ignored; lifting it is a change of one
-line.
+``streamclust`` command and the table in the README.
 """
 
 from __future__ import annotations
@@ -40,14 +38,12 @@ class Parameter:
         Whether an end itself is outside.
     options : tuple of str
         The accepted words of a choice.
-    later : tuple of str
-        Words of a choice that a later version will accept.
     optional : bool
         Whether None is accepted.
     method : str or None
         An object with this method is accepted too.
-    method_later : bool
-        Whether such objects are only accepted by a later version.
+    noun : str
+        What such an object is called.
     """
 
     name: str
@@ -59,17 +55,16 @@ class Parameter:
     low_open: bool = False
     high_open: bool = False
     options: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
     optional: bool = False
     method: str | None = None
-    method_later: bool = False
+    noun: str = ""
 
     @property
     def accepted(self) -> str:
         """The accepted values as a reader writes them, for example ``from 50 to 100000``."""
         parts = [self._range()]
-        if self.method is not None and not self.method_later:
-            parts.append(f"an object with a {self.method} method")
+        if self.method is not None:
+            parts.append(self.noun)
         if self.optional:
             parts.append("None")
         return ", or ".join(parts)
@@ -84,14 +79,8 @@ class Parameter:
         """
         if value is None and self.optional:
             return
-        if self._is_object(value):
-            if not self.method_later:
-                return
-            self._refuse(value, "such an object comes with a later version; ")
-        if isinstance(value, str) and value in self.later:
-            self._refuse(value, "comes with a later version; ")
-        if not self._fits(value):
-            self._refuse(value, "")
+        if not self._is_object(value) and not self._fits(value):
+            raise InvalidParameter(f"{self.name}={value!r}: accepted is {self.accepted}")
 
     def _fits(self, value: object) -> bool:
         if self.kind == "choice":
@@ -133,9 +122,6 @@ class Parameter:
             return f"{noun} {'>' if self.low_open else '>='} {self.low:g}"
         return noun
 
-    def _refuse(self, value: object, why: str) -> None:
-        raise InvalidParameter(f"{self.name}={value!r}: {why}accepted is {self.accepted}")
-
 
 _ROWS = (
     Parameter(
@@ -174,11 +160,11 @@ _ROWS = (
         "window",
         "int",
         1000,
-        "points kept for refits, an exponentially biased reservoir",
+        "points kept for refits, an exponentially biased reservoir; or a Reservoir, SlidingWindow",
         low=50,
         high=100_000,
-        method="points",
-        method_later=True,
+        method="described",
+        noun="a Reservoir or SlidingWindow",
     ),
     Parameter(
         "refit",
@@ -188,14 +174,14 @@ _ROWS = (
         options=("comet", "rcc", "rcc_dr", "mean_shift", "three_way"),
         optional=True,
         method="fit",
+        noun="an object with a fit method",
     ),
     Parameter(
         "refit_mode",
         "choice",
         "inline",
         "inline: at once; background: beside the stream, applied exactly refit_lag events later",
-        options=("inline",),
-        later=("background",),
+        options=("inline", "background"),
     ),
     Parameter(
         "refit_lag",
@@ -214,7 +200,7 @@ _ROWS = (
     Parameter(
         "leaves_per_center",
         "int",
-        4,
+        8,
         "more: finer rules, closer to the nearest center",
         low=1,
         high=64,

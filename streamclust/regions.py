@@ -7,6 +7,8 @@ point "noise"; here that is *boundary*, and *noise* is outside every fence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamclust.results import FloatArray, Region
@@ -68,8 +70,10 @@ def ambiguity(first: FloatArray, second: FloatArray, share: float = SHARE) -> fl
     return float(max(AMBIGUOUS, np.quantile(ratio, 1.0 - share))) if len(ratio) else AMBIGUOUS
 
 
-def region(label: int, relative: FloatArray, slot: int, ratio: float) -> tuple[Region, list[int]]:
-    """Return the region of a point and the slots of the other clusters it might belong to.
+def region(
+    label: int, relative: FloatArray, clusters: Sequence[int], ratio: float
+) -> tuple[Region, tuple[int, ...]]:
+    """Return the region of a point and the other clusters it might belong to, nearest first.
 
     Parameters
     ----------
@@ -77,13 +81,14 @@ def region(label: int, relative: FloatArray, slot: int, ratio: float) -> tuple[R
         The answer, -1 for noise.
     relative : array of shape (k,)
         Distance to each center in units of that cluster's scale.
-    slot : int
-        The slot of the answer.
+    clusters : sequence of int
+        Id of the cluster of each center; the distance to a cluster is that to its nearest center.
     ratio : float
         A rival counts whose relative distance is at most that of the answer over `ratio`.
     """
     if label < 0:
-        return Region.NOISE, []
-    rivals = np.flatnonzero(relative * ratio <= relative[slot])
-    order = sorted((r for r in rivals.tolist() if r != slot), key=lambda r: (relative[r], r))
-    return (Region.BOUNDARY, order) if order else (Region.CORE, [])
+        return Region.NOISE, ()
+    far = np.where(np.array(clusters) == label, relative, np.inf).min()
+    near = [slot for slot in np.argsort(relative, kind="stable") if relative[slot] * ratio <= far]
+    rivals = dict.fromkeys(clusters[slot] for slot in near if clusters[slot] != label)
+    return (Region.BOUNDARY, tuple(rivals)) if rivals else (Region.CORE, ())

@@ -6,10 +6,10 @@ Numbers are in the user's own units unless a field says otherwise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,19 @@ class Box:
 
     intervals: Mapping[FeatureName, tuple[float, float]]
 
+    @classmethod
+    def of(cls, conditions: Iterable[Condition]) -> Self:
+        """Return the box in which all of these conditions hold."""
+        intervals: dict[FeatureName, tuple[float, float]] = {}
+        for condition in conditions:
+            low, high = intervals.get(condition.feature, (-math.inf, math.inf))
+            if condition.op == "<=":
+                high = min(high, condition.threshold)
+            else:
+                low = max(low, condition.threshold)
+            intervals[condition.feature] = (low, high)
+        return cls(intervals)
+
     def contains(self, x: Mapping[FeatureName, float]) -> bool:
         """Whether `x` lies in the box."""
         return all(low < x[f] <= high for f, (low, high) in self.intervals.items())
@@ -94,8 +107,15 @@ class Fence:
         return self.distance is not None and self.distance <= self.limit
 
     def __str__(self) -> str:
-        told = "" if self.distance is None else f"{self.distance:.4g} "
-        return f"distance to center of {self.cluster}: {told}<= {self.limit:.4g}"
+        told = f"distance to center of {self.cluster}: "
+        if self.distance is None:
+            return f"{told}<= {self.limit:.4g}"
+        op = "<=" if self.holds else ">"
+        for digits in range(4, 18):  # as many as it takes for the rounded numbers to agree
+            distance, limit = f"{self.distance:.{digits}g}", f"{self.limit:.{digits}g}"
+            if (float(distance) <= float(limit)) == self.holds:
+                break
+        return f"{told}{distance} {op} {limit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +129,7 @@ class Rule:
         Exact: their bounds are the numbers that the tree compares with. Boxes do not overlap; the
         simplest comes first.
     fence : Fence
+        That of its heaviest center.
     lines : tuple of str
         The boxes as a reader wants them: every bound in the fewest digits that leave each point of
         the window on its side. ``str(rule)`` joins these lines.
@@ -158,9 +179,13 @@ class Explanation:
     label : int
         What `predict_one` answers.
     conditions : tuple of Condition
-        The path that the tree used, root to leaf.
+        The path that the tree used, root to leaf. Exact: the numbers that the tree compares with.
     fence : Fence
         The fence that admitted the event; for noise, the fence of the nearest cluster.
+    line : str
+        The path as a reader wants it: one interval per feature, every bound in the fewest digits
+        that leave the event and each point of the window on its side. ``str(explanation)`` is this
+        line and the fence.
     by_rule : bool
         Whether the conditions lead to the label. False only with ``assign="nearest"`` where the
         nearest center and the tree disagree.
@@ -171,12 +196,12 @@ class Explanation:
     label: int
     conditions: tuple[Condition, ...]
     fence: Fence
+    line: str
     by_rule: bool = True
     substituted: tuple[FeatureName, ...] = ()
 
     def __str__(self) -> str:
-        path = " and ".join(map(str, self.conditions)) or "always"
-        return f"{path}; {self.fence}"
+        return f"{self.line}; {self.fence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +218,11 @@ class WhyNot:
         The smallest change of one feature, in scaled units, that would land the event in the
         cluster; empty if it is there already; None if no single feature is enough.
     conditions : tuple of Condition
-        The conditions of the cluster's nearest box that the event does not meet.
+        The conditions of the cluster's nearest box that the event does not meet, exact.
     fence : Fence
         The cluster's fence, with the distance of the event (of the changed event, if `change`).
+    line : str
+        The conditions in few digits, as in `Explanation`.
     """
 
     cluster: int
@@ -203,6 +230,7 @@ class WhyNot:
     change: Mapping[FeatureName, float] | None
     conditions: tuple[Condition, ...]
     fence: Fence
+    line: str
 
     def __str__(self) -> str:
         if self.change == {}:
@@ -210,7 +238,7 @@ class WhyNot:
         if self.change is not None:
             told = ", ".join(f"{feature} = {value!r}" for feature, value in self.change.items())
             return f"with {told} it would be in cluster {self.cluster}"
-        needed = " and ".join(map(str, self.conditions)) or "its rule holds"
+        needed = self.line if self.conditions else "its rule holds"
         return f"cluster {self.cluster} needs {needed}; {self.fence}"
 
 
@@ -231,7 +259,12 @@ class Cluster:
     born : int
         The event number at which it was born.
     scale : float
-        Median distance of its events to its center, in scaled units.
+        Median distance of its events to its heaviest center, in scaled units.
+    rule : Rule
+    name : str or None
+        What a user called it.
+    pinned : bool
+        Whether it never dies and never merges.
     """
 
     id: int
@@ -241,6 +274,8 @@ class Cluster:
     born: int
     scale: float
     rule: Rule
+    name: str | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

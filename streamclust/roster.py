@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,6 +36,24 @@ class Roster:
         self.keys = np.array(keys, dtype=np.uint64)
         self.centers: dict[int, FloatArray] = {}
         self._signatures: dict[bytes, int] = {}
+
+    def to_state(self) -> dict[str, Any]:
+        """Return arrays from which `from_state` restores all."""
+        ids = list(self.centers)
+        return {
+            "weights": self.weights.copy(),
+            "keys": self.keys.copy(),
+            "ids": np.array(ids, dtype=np.int64),
+            "centers": self.matrix(ids),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The roster that `to_state` told of."""
+        made = cls(state["weights"], state["keys"])
+        for id, center in zip(state["ids"].tolist(), state["centers"], strict=True):
+            made.store(id, np.array(center, dtype=np.float64))
+        return made
 
     def set_features(self, weights: FloatArray, keys: KeyArray) -> int:
         """Replace weights and keys; answers how many features joined, with value 0 everywhere."""

@@ -28,10 +28,12 @@ from streamclust.results import NOISE, FloatArray
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 
-ROWS = 24_000
-"""Rows that corrections are learned from: recent points and residual copies of them."""
+COPIES = 16
+"""Residual copies of each recent point, beside it, that corrections are learned from."""
+ROWS = 1 << 16
+"""Points and copies at the most ..."""
 ENTRIES = 1 << 22
-"""Entries of those rows at the most; with many features there are fewer copies."""
+"""... and their entries: with many features there are fewer copies."""
 FAITHFUL = 0.99
 """Prequential fidelity from which a refit that moved nothing leaves the tree as it is: calm ids."""
 BORROW = 30.0
@@ -53,7 +55,7 @@ class Router:
         self.tree = tree
         self._seed = seed
         self._texts: dict[int, str] = {}
-        self._boxes: dict[int, list[Intervals]] = {}
+        self._boxes: dict[int, list[Intervals]] = {}  # of clusters
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._looked = False
         self._coming: dict[int, FloatArray] = {}
@@ -122,14 +124,14 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        boxes = {c: self.tree.boxes(c) for c in tracker.ids}
-        texts = write(c for c, told in boxes.items() if told != self._boxes.get(c))
+        boxes, clusters = self._read(tracker), list(dict.fromkeys(tracker.clusters))
+        texts = write(c for c in clusters if boxes[c] != self._boxes.get(c))
         changes += [
             RuleChanged(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
             for c, new in texts.items()
             if new != self._texts.get(c)
         ]
-        self._texts = {c: texts.get(c, self._texts.get(c, "")) for c in tracker.ids}
+        self._texts = {c: texts.get(c, self._texts.get(c, "")) for c in clusters}
         self._boxes = boxes
         self._settled = (self.tree.version, self.tree.recourse, self.tree.rebuilds)
         return tuple(changes)
@@ -146,6 +148,13 @@ class Router:
             below[child < 0] = ~leaf[~child[child < 0]]
         self.table = np.column_stack([feature, threshold, below])
 
+    def _read(self, tracker: CenterTracker) -> dict[int, list[Intervals]]:
+        """Return the boxes of every living cluster."""
+        boxes: dict[int, list[Intervals]] = {}
+        for center, cluster in zip(tracker.ids, tracker.clusters, strict=True):
+            boxes.setdefault(cluster, []).extend(self.tree.boxes(center))
+        return boxes
+
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
         self.tree.set_features(weights, keys)
@@ -153,19 +162,19 @@ class Router:
     def _correct(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
         """Learn corrections from recent points and residual copies, labelled by the centers.
 
-        Rows, not leaves, limit what corrections can learn, and labels are free: the residual of a
-        point around its center, with random signs, makes another point (engine_measured.md, 5). A
-        cluster of few recent points borrows residuals of others, in units of its own scale: shapes
-        of twenty points say too little about where its border runs.
+        Rows, not leaves, limit what corrections can learn, and labels are free: residuals of a
+        cluster's points, mixed so that their covariance stays, make more points around its center.
+        A cluster of few recent points borrows residuals of others, in units of its own scale:
+        shapes of twenty points say too little about where its border runs.
         """
         slots = tracker.owners(points, weights)
         points, slots = points[slots >= 0], slots[slots >= 0]
         if tracker.k < 2 or not len(points):
             return
         n, d = points.shape
-        times = max(0, min(ROWS, ENTRIES // d) // n - 1)
+        n_rows = max(n, min((1 + COPIES) * n, ROWS, ENTRIES // d))
         sizes = np.bincount(slots, minlength=tracker.k)
-        copies = np.empty((times * n, d))
+        copies = np.empty((n_rows - n, d))
         copy_residuals(
             points,
             slots,
@@ -177,7 +186,7 @@ class Router:
             copies,
         )
         every = np.concatenate([points, copies])
-        hints = np.tile(slots, times + 1)
+        hints = np.resize(slots, n_rows)
         labels = np.array(tracker.ids)[tracker.nearest(every, hints, weights)]
         self.tree.correct(every, labels)
 
@@ -195,7 +204,7 @@ class Router:
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): str(text) for c, text in state["texts"]}
-        self._boxes = {c: self.tree.boxes(c) for c in tracker.ids}
+        self._boxes = self._read(tracker)
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})

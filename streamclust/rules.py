@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from streamclust.boxes import Intervals
 from streamclust.features import FeatureSpace
 from streamclust.kernels import stream
 from streamclust.results import (
@@ -29,7 +30,7 @@ from streamclust.results import (
 from streamclust.scaling import Scaling
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
-from streamclust.windows import Reservoir
+from streamclust.windows import Window
 
 LEAST_DIGITS = 3
 """Significant digits that a printed bound has at least, unless it needs fewer."""
@@ -43,7 +44,7 @@ class RuleBook:
         self,
         features: FeatureSpace,
         scaling: Scaling,
-        window: Reservoir,
+        window: Window,
         tree: ThresholdTree,
         tracker: CenterTracker,
     ) -> None:
@@ -56,7 +57,7 @@ class RuleBook:
     def rule(self, cluster: int) -> Rule:
         """Return boxes and fence of a living cluster."""
         boxes = self.boxes(cluster)
-        fence = self.fence(self._tracker.slot(cluster))
+        fence = self.fence(self.heaviest(cluster))
         return Rule(cluster, boxes, fence, _lines(boxes, self._digits()))
 
     def boxes(self, cluster: int) -> tuple[Box, ...]:
@@ -68,7 +69,7 @@ class RuleBook:
                     for j, (low, high) in box.items()
                 }
             )
-            for box in self._tree.boxes(cluster)
+            for box in self._intervals(cluster)
         ]
         return tuple(sorted(boxes, key=lambda box: box.n_bounds))
 
@@ -77,7 +78,9 @@ class RuleBook:
         digits = self._digits()
         return {cluster: either(_lines(self.boxes(cluster), digits)) for cluster in clusters}
 
-    def why_not(self, label: int, cluster: int, point: FloatArray, ask: Ask) -> WhyNot:
+    def why_not(
+        self, label: int, cluster: int, point: FloatArray, value: FloatArray, ask: Ask
+    ) -> WhyNot:
         """Say what keeps `point` from `cluster`.
 
         Parameters
@@ -86,15 +89,13 @@ class RuleBook:
             The answer for `point`.
         cluster : int
             A living cluster.
-        point : array of shape (n_features,)
-            Measured from the origin.
+        point, value : arrays of shape (n_features,)
+            Measured from the origin, and in the user's units.
         ask : function from a row of the user's values to its label
         """
-        slot = self._tracker.slot(cluster)
-        value = self._scaling.origin + point
         best: tuple[float, dict[FeatureName, float], FloatArray] | None = None
         fewest: tuple[tuple[int, float], tuple[Condition, ...]] | None = None
-        for box in self._tree.boxes(cluster):
+        for box in self._intervals(cluster):
             missed = {j: bounds for j, bounds in box.items() if not _inside(point[j], *bounds)}
             conditions, cost, moved = [], 0.0, value.copy()
             for j, (low, high) in missed.items():
@@ -110,9 +111,12 @@ class RuleBook:
                 best = (cost, {self._features.names[j]: float(moved[j])}, moved)
         change = {} if label == cluster else best[1] if best else None
         shown = best[2] - self._scaling.origin if best and change else point
-        distance = self._tracker.distances(shown[None], self._scaling.weights)[0, slot]
+        distances = self._tracker.distances(shown[None], self._scaling.weights)[0]
+        slot = min(self._tracker.slots(cluster), key=lambda s: float(distances[s]))
         told = () if label == cluster or fewest is None else fewest[1]
-        return WhyNot(cluster, label, change, told, self.fence(slot, float(distance)))
+        fence = self.fence(slot, float(distances[slot]))
+        line = Box.of(told).text(self._digits(value))
+        return WhyNot(cluster, label, change, told, fence, line)
 
     def conditions(self, point: FloatArray) -> tuple[Condition, ...]:
         """Return the comparisons that the tree makes on `point`, root to leaf."""
@@ -122,10 +126,10 @@ class RuleBook:
         )
 
     def fence(self, slot: int, distance: float | None = None) -> Fence:
-        """Return the fence of the cluster in `slot`, with the distance of a point if told."""
+        """Return the fence of the center in `slot`, with the distance of a point if told."""
         tracker = self._tracker
         limit = float(tracker.stats[slot, stream.FENCE])
-        return Fence(tracker.ids[slot], self.center(slot), limit, distance)
+        return Fence(tracker.clusters[slot], self.center(slot), limit, distance)
 
     def center(self, slot: int) -> dict[FeatureName, float]:
         """Return the center in `slot` in the user's units."""
@@ -134,9 +138,13 @@ class RuleBook:
         return {name: told[name] for name in self._features.columns}
 
     def explanation(
-        self, label: int, point: FloatArray, substituted: tuple[FeatureName, ...]
+        self,
+        label: int,
+        point: FloatArray,
+        value: FloatArray,
+        substituted: tuple[FeatureName, ...],
     ) -> Explanation:
-        """Say why `point` got `label`.
+        """Say why `point` got `label`; `value` is the point in the user's units.
 
         The fence shown is the answer's own where it holds, else the nearest one that does, else
         (noise) that of the nearest cluster.
@@ -144,18 +152,29 @@ class RuleBook:
         tracker = self._tracker
         distances = tracker.distances(point[None], self._scaling.weights)[0]
         holds = distances <= tracker.living_stats[:, stream.FENCE]
-        leaf = self._tree.route(point)
-        shown = tracker.slot(label) if label >= 0 else -1
-        if shown < 0 or not holds[shown]:
-            shown = int(
-                np.where(holds, distances, np.inf).argmin() if holds.any() else distances.argmin()
-            )
+        leaf = tracker.clusters[tracker.slot(self._tree.route(point))]
+        own = np.zeros(tracker.k, dtype=bool)
+        own[tracker.slots(label)] = True
+        best = next((m for m in (holds & own, holds) if m.any()), np.ones_like(holds))
+        shown = int(np.where(best, distances, np.inf).argmin())
         fence = self.fence(shown, float(distances[shown]))
         by_rule = label in (leaf, -1)
-        return Explanation(label, self.conditions(point), fence, by_rule, substituted)
+        conditions = self.conditions(point)
+        line = Box.of(conditions).text(self._digits(value))
+        return Explanation(label, conditions, fence, line, by_rule, substituted)
 
-    def _digits(self) -> Digits:
-        return Digits(self._features.names, self._scaling.origin, self._window.points())
+    def heaviest(self, cluster: int) -> int:
+        """Return the slot of a living cluster's heaviest center."""
+        slots = self._tracker.slots(cluster)
+        return max(slots, key=lambda slot: float(self._tracker.stats[slot, stream.WEIGHT]))
+
+    def _intervals(self, cluster: int) -> list[Intervals]:
+        """Return the boxes of a cluster: those of all its centers."""
+        centers = [self._tracker.ids[slot] for slot in self._tracker.slots(cluster)]
+        return [box for center in centers for box in self._tree.boxes(center)]
+
+    def _digits(self, value: FloatArray | None = None) -> Digits:
+        return Digits(self._features.names, self._scaling.origin, self._window.points(), value)
 
     def _threshold(self, feature: int, cut: float) -> float:
         return cut if math.isinf(cut) else last_below(cut, float(self._scaling.origin[feature]))
@@ -164,15 +183,21 @@ class RuleBook:
 class Digits:
     """Writes bounds in the fewest digits that keep every window point on its side.
 
-    Remembers what it wrote: the boxes of one tree share their bounds. Valid while the window stays.
+    `value` is one more point that they must keep, in the user's units. Remembers what it wrote: the
+    boxes of one tree share their bounds. Valid while the window stays.
     """
 
     def __init__(
-        self, names: tuple[FeatureName, ...], origin: FloatArray, points: FloatArray
+        self,
+        names: tuple[FeatureName, ...],
+        origin: FloatArray,
+        points: FloatArray,
+        value: FloatArray | None = None,
     ) -> None:
         self._column = {name: j for j, name in enumerate(names)}
         self._origin = origin
         self._points = points
+        self._value = value
         self._sorted: dict[FeatureName, list[float]] = {}
         self._told: dict[tuple[FeatureName, float], str] = {}
 
@@ -184,6 +209,8 @@ class Digits:
             if values is None:
                 j = self._column[feature]
                 column = self._origin[j] + self._points[:, j]
+                if self._value is not None:
+                    column = np.append(column, self._value[j])
                 values = np.sort(column[~np.isnan(column)]).tolist()
                 self._sorted[feature] = values
             text = self._told[feature, bound] = fewest_digits(bound, values)

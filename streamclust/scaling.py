@@ -63,8 +63,8 @@ class Scaling:
         middle = (len(points) - 1) // 2
         self.frame[0] = np.partition(points, middle, axis=0)[middle]
 
-    def freeze(self, points: FloatArray) -> bool:
-        """Renew the weights from the window where they drifted; tell whether they were renewed."""
+    def proposed(self, points: FloatArray) -> FloatArray:
+        """Return the weights that a window suggests where they drifted, else those that hold."""
         if self.kind == "none":
             scales = np.ones(points.shape[1])
         elif self.kind == "standard":
@@ -75,8 +75,14 @@ class Scaling:
         fresh[~np.isfinite(fresh)] = 0.0
         old = self.weights
         if self.epoch and np.all((fresh <= DRIFT * old) & (old <= DRIFT * fresh)):
+            return old.copy()
+        return fresh
+
+    def freeze(self, weights: FloatArray) -> bool:
+        """Measure with these weights from now on; tell whether they are others than before."""
+        if self.epoch and np.array_equal(weights, self.weights):
             return False
-        self.frame[1] = fresh
+        self.frame[1] = weights
         self.epoch += 1
         return True
 

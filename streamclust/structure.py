@@ -8,14 +8,16 @@ sections on the dynamic algorithm).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.growth import Ground, draw, key_below, mixed_key
 from streamclust.nodes import Arrival, Node, Part, cuts_under, ids_under, nodes_under
+from streamclust.packing import pack, unpack
 from streamclust.results import FloatArray, IntArray
 from streamclust.roster import Roster
 
@@ -60,6 +62,30 @@ class Structure:
         self.points: FloatArray = np.empty((0, roster.weights.size))
         self.owners: IntArray = np.empty(0, dtype=np.int64)
         self.redrawn: list[int] = []
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers, strings and arrays from which `from_state` restores all."""
+        return {
+            "p": self.drawing.p,
+            "measure": self.drawing.measure,
+            "draws": self.drawing.draws,
+            "seed": self.drawing.seed,
+            "points": self.points.copy(),
+            "owners": self.owners.copy(),
+            "tree": pack(self.root),
+        }
+
+    @classmethod
+    def from_state(cls, roster: Roster, state: Mapping[str, Any]) -> Self:
+        """The structure over `roster` that `to_state` told of."""
+        drawing = Drawing(
+            float(state["p"]), str(state["measure"]), int(state["draws"]), int(state["seed"])
+        )
+        made = cls(roster, drawing)
+        made.points = np.array(state["points"], dtype=np.float64)
+        made.owners = np.array(state["owners"], dtype=np.int64)
+        made.root = unpack(state["tree"])
+        return made
 
     def build(self) -> None:
         """Draw the whole tree anew."""

@@ -2,18 +2,21 @@
 
 Two tiers (engine.md, "Center tracker"): *centers* are stepped towards the events that arrive inside
 their fence; events outside every fence go to a bounded store of *micro-centers*, from which a
-heavy, dense group is born as a new center. A center that falls silent dies. Coordinates are
-measured from the scaling's origin; distances are scaled. Each cluster owns one center, of the same
-id.
+heavy, dense group is born as a new cluster. A center that falls silent is deleted, and with its
+last center a cluster dies. Coordinates are measured from the scaling's origin; distances are
+scaled. A cluster owns one center or more; it has the id of the first it had, which no other center
+or cluster ever gets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from streamclust.desk import Desk
 from streamclust.errors import InvariantBroken
 from streamclust.events import (
     CenterDeleted,
@@ -25,7 +28,7 @@ from streamclust.events import (
 )
 from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
-from streamclust.windows import Reservoir, SlidingWindow
+from streamclust.windows import RecentPoints, Window
 
 MICRO = 512
 """Micro-centers kept: a fifth of all events may be outliers before a living one is lost."""
@@ -33,6 +36,34 @@ BIRTH_WEIGHT = 15.0
 """Faded weight of outliers that makes a cluster."""
 SILENCE = 200.0
 """Least number of mean gaps between events (of any cluster) that count as silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """The centers that a refit found, one row each.
+
+    Attributes
+    ----------
+    ids : list of int
+        Surviving or new ids of centers.
+    clusters : list of int
+        Id of the cluster of each.
+    positions : array of shape (n, n_features)
+    scales, limits : arrays of shape (n,)
+        Median distance and fence, scaled.
+    sizes : int array of shape (n,)
+        Window points of each: the events of a new one that are known.
+    shares : array of shape (n,)
+        Share of all events that each gets, as the window shows it.
+    """
+
+    ids: list[int]
+    clusters: list[int]
+    positions: FloatArray
+    scales: FloatArray
+    limits: FloatArray
+    sizes: IntArray
+    shares: FloatArray
 
 
 class CenterTracker:
@@ -51,9 +82,19 @@ class CenterTracker:
     seed : int
         Seed of the window's draws, below 2**53.
     max_clusters : int
-        Hard cap on the number of centers.
+        Hard cap on the number of clusters.
     by_tree, fenced : bool
         How `assign` answers: by the tree's leaf or the nearest center; with noise or without.
+    window_decay : float
+        The `decay` of the window that points are offered to.
+
+    Attributes
+    ----------
+    ids : list of int
+        Id of the center in each slot.
+    born : list of int
+        The tick at which the cluster of each slot was born.
+    names : mapping of a living cluster's id to the name that a user gave it
     """
 
     def __init__(
@@ -67,10 +108,12 @@ class CenterTracker:
         max_clusters: int,
         by_tree: bool,
         fenced: bool,
+        window_decay: float,
     ) -> None:
         self.max_clusters = max_clusters
         self.ids: list[int] = []
         self.born: list[int] = []
+        self.names: dict[int, str] = {}
         self.next_id = 0
         self.counts: IntArray = np.zeros(stream.N_COUNTS, dtype=np.int64)
         self.gauges: FloatArray = np.zeros(stream.N_GAUGES)
@@ -84,8 +127,10 @@ class CenterTracker:
             (stream.BY_TREE, by_tree),
             (stream.FENCED, fenced),
             (stream.MIN_WEIGHT, BIRTH_WEIGHT),
+            (stream.WINDOW_DECAY, window_decay),
         ):
             self.gauges[at] = value
+        self.counts[stream.NEXT_LOOK] = np.iinfo(np.int64).max
         self._allocate(16, 0)
 
     def _allocate(self, capacity: int, d: int) -> None:
@@ -110,6 +155,11 @@ class CenterTracker:
         return len(self.ids)
 
     @property
+    def clusters(self) -> list[int]:
+        """Id of the cluster that owns the center in each slot."""
+        return [int(cluster) for cluster in self.stats[: self.k, stream.CLUSTER].tolist()]
+
+    @property
     def living(self) -> FloatArray:
         """The living centers, shape (k, n_features)."""
         return self.centers[: self.k]
@@ -119,11 +169,11 @@ class CenterTracker:
         """The figures of the living centers, shape (k, N_STATS), columns as in kernels.stream."""
         return self.stats[: self.k]
 
-    def view(
-        self, frame: FloatArray, window: Reservoir, recent: SlidingWindow, table: FloatArray
-    ) -> tuple[Any, ...]:
-        """Return what `kernels.stream.observe` takes after the rows, until one is replaced."""
-        return (
+    def desk(
+        self, frame: FloatArray, window: Window, recent: RecentPoints, table: FloatArray
+    ) -> Desk:
+        """Return where everything is that an event changes, until an array is replaced."""
+        return Desk(
             frame,
             self.centers,
             self.placed,
@@ -146,9 +196,37 @@ class CenterTracker:
             found.append(self._move(slot))
         if alerts & stream.DIED:
             found += self._die(int(self.counts[stream.DEAD_SLOT]))
-        if alerts & stream.BORN and self.k < self.max_clusters:
+        if alerts & stream.BORN and len(set(self.clusters)) < self.max_clusters:
             found += self._bear(weights)
         return tuple(found)
+
+    def pin(self, cluster: int, pinned: bool) -> None:
+        """Let a living cluster never die or merge, or let it again."""
+        self.stats[self.slots(cluster), stream.PINNED] = pinned
+
+    @property
+    def pinned(self) -> set[int]:
+        """Ids of the pinned clusters."""
+        held = self.living_stats[:, stream.PINNED] > 0
+        return {cluster for cluster, pin in zip(self.clusters, held, strict=True) if pin}
+
+    def take_look(self) -> tuple[int, int, float, float]:
+        """Return what was seen since the last call, and begin anew.
+
+        Returns
+        -------
+        insiders, outliers : int
+            Events inside and outside the fences.
+        cost, squares : float
+            Sum of the insiders' distances in units of their cluster's scale, and of the squares.
+        """
+        which, sums = [stream.LOOK_INSIDERS, stream.LOOK_OUTLIERS], [stream.LOOK_COST]
+        sums.append(stream.LOOK_SQUARES)
+        insiders, outliers = self.counts[which].tolist()
+        cost, squares = self.gauges[sums].tolist()
+        self.counts[which] = 0
+        self.gauges[sums] = 0.0
+        return insiders, outliers, cost, squares
 
     def pass_time(self, now: float) -> tuple[Event, ...]:
         """Let time pass without an event; return the deaths that it brings."""
@@ -163,50 +241,51 @@ class CenterTracker:
         self.next_id += 1
         return self.next_id - 1
 
-    def adopt(
-        self,
-        ids: Sequence[int],
-        positions: FloatArray,
-        scales: FloatArray,
-        limits: FloatArray,
-        sizes: IntArray,
-        shares: FloatArray,
-        spared: Sequence[int] = (),
-    ) -> tuple[Event, ...]:
+    def adopt(self, found: Placing, spared: Sequence[int] = ()) -> tuple[Event, ...]:
         """Take over the centers of a refit; survivors keep their clocks and counts.
 
         Parameters
         ----------
-        ids : sequence of int
-            Surviving or new ids.
-        positions : array of shape (len(ids), n_features)
-        scales, limits : arrays of shape (len(ids),)
-            Median distance and fence, scaled.
-        sizes : int array of shape (len(ids),)
-            Window points of each cluster: the events of a new one that are known.
-        shares : array of shape (len(ids),)
-            Share of all events that each cluster gets, as the window shows it.
+        found : Placing
+            The centers. Those of `spared` clusters stay as they are; other centers that are named
+            nowhere are deleted.
         spared : sequence of int
-            Living ids that stay as they are; what is named nowhere is deleted.
+            Ids of living clusters.
         """
-        taken = [tuple(position) for position in positions]
-        named = {*ids, *(c for c in spared if tuple(self.placed[self.slot(c)]) not in taken)}
+        taken = [tuple(position) for position in found.positions]
+        left = {
+            center
+            for center, cluster, place in zip(self.ids, self.clusters, self.placed, strict=False)
+            if cluster in spared and tuple(place) not in taken
+        }
+        named = left.union(found.ids)
+        kin = {cluster: self.slots(cluster)[0] for cluster in set(self.clusters)}
+        heirs = {
+            c: (self.born[at], self.stats[at, stream.PINNED], self.names.get(c))
+            for c, at in kin.items()
+        }
         events: list[Event] = [
             self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in named
         ]
-        for at, center in enumerate(ids):
+        for at, center in enumerate(found.ids):
+            cluster = found.clusters[at]
             if center in self.ids:
                 slot = self.ids.index(center)
-                if np.any(self.centers[slot] != positions[at]):
-                    self.centers[slot] = positions[at]
+                if np.any(self.centers[slot] != found.positions[at]):
+                    self.centers[slot] = found.positions[at]
                     events.append(self._move(slot))
             else:
-                gap = float(self.gauges[stream.MEAN_GAP] / shares[at])
-                mass = float(self.gauges[stream.MASS] * shares[at])
-                slot = self._open(center, positions[at], mass, gap)
-                self.stats[slot, stream.SIZE] = sizes[at]
+                gap = float(self.gauges[stream.MEAN_GAP] / found.shares[at])
+                mass = float(self.gauges[stream.MASS] * found.shares[at])
+                slot = self._open(center, cluster, found.positions[at], mass, gap)
+                self.stats[slot, stream.SIZE] = found.sizes[at]
                 events.append(self._inserted(slot))
-            self.stats[slot, [stream.SCALE, stream.FENCE]] = scales[at], limits[at]
+            told = [stream.SCALE, stream.FENCE, stream.CLUSTER]
+            self.stats[slot, told] = found.scales[at], found.limits[at], cluster
+            if cluster in heirs:
+                self.born[slot], self.stats[slot, stream.PINNED], name = heirs[cluster]
+                if name is not None:
+                    self.names[cluster] = name
         self.counts[stream.N_MICRO] = 0
         self.gauges[stream.REACH] = np.median(self.living_stats[:, stream.FENCE])
         self.gauges[stream.SILENCE] = SILENCE * self.gauges[stream.MEAN_GAP]
@@ -263,6 +342,10 @@ class CenterTracker:
         """Return the slot of a living center."""
         return self.ids.index(center)
 
+    def slots(self, cluster: int) -> list[int]:
+        """Return the slots of a cluster's centers; none of one that does not live."""
+        return [slot for slot, owner in enumerate(self.clusters) if owner == cluster]
+
     def widen(self, n_features: int) -> None:
         """Make room for new features, at 0."""
         old = (self.centers, self.placed, self.micro)
@@ -273,9 +356,12 @@ class CenterTracker:
         self.micro[:, :d], self.micro[:, n_features] = old[2][:, :d], old[2][:, d]
 
     def _die(self, slot: int) -> tuple[Event, ...]:
-        cluster = self.ids[slot]
+        cluster = self.clusters[slot]
+        gone = self._delete(slot)
+        if cluster in self.clusters:
+            return (gone,)
         told = ClusterDied(tick=self.tick, time=self.now, cluster=cluster, reason="silence")
-        return self._delete(slot), told
+        return gone, told
 
     def _bear(self, weights: FloatArray) -> tuple[Event, ...]:
         """Open a center where `kernels.stream.gather` found a group, and free its micro-centers."""
@@ -290,14 +376,17 @@ class CenterTracker:
         # A steady group of rate r weighs r / (2 decay) in a store that fades at twice the decay.
         gap = 0.5 / (decay * mass) if decay > 0 else self.gauges[stream.MEAN_GAP] * self.tick / mass
         scale = np.median(self.living_stats[:, stream.SCALE]) if self.k else reach / 2.0
-        slot = self._open(self.new_id(), group[:d], mass, gap)
+        new = self.new_id()
+        slot = self._open(new, new, group[:d], mass, gap)
         self.stats[slot, [stream.SCALE, stream.FENCE]] = scale, reach
         told = ClusterBorn(
             tick=self.tick, time=self.now, cluster=self.ids[slot], weight=mass, found_by="outliers"
         )
         return self._inserted(slot), told
 
-    def _open(self, center: int, position: FloatArray, mass: float, gap: float) -> int:
+    def _open(
+        self, center: int, cluster: int, position: FloatArray, mass: float, gap: float
+    ) -> int:
         slot = self.k
         if slot == len(self.stats):
             for name in ("centers", "placed", "stats"):
@@ -311,6 +400,7 @@ class CenterTracker:
         s[stream.WEIGHT] = s[stream.SIZE] = s[stream.STEPS] = mass
         s[stream.GAP], s[stream.RATE] = gap, stream.RATE_LEVEL
         s[stream.LAST] = s[stream.STEADY] = self.now
+        s[stream.CLUSTER], s[stream.PINNED] = cluster, 0.0
         return slot
 
     def _inserted(self, slot: int) -> CenterInserted:
@@ -336,12 +426,15 @@ class CenterTracker:
         return bool(same[np.arange(self.k) != slot].any())
 
     def _delete(self, slot: int) -> CenterDeleted:
+        cluster = self.clusters[slot]
         center = self.ids.pop(slot)
         self.born.pop(slot)
         k = self.k
         for array in (self.centers, self.placed, self.stats):
             array[slot:k] = array[slot + 1 : k + 1].copy()
         self.counts[stream.N_CENTERS] = k
+        if cluster not in self.clusters:
+            self.names.pop(cluster, None)
         return CenterDeleted(tick=self.tick, time=self.now, center=center)
 
     def to_state(self) -> dict[str, Any]:
@@ -350,6 +443,7 @@ class CenterTracker:
         return {
             "ids": list(self.ids),
             "born": list(self.born),
+            "names": [[c, name] for c, name in self.names.items()],
             "next_id": self.next_id,
             "centers": self.centers[:k].copy(),
             "placed": self.placed[:k].copy(),
@@ -378,6 +472,7 @@ class CenterTracker:
             and counts[stream.N_CENTERS] == k
             and counts[stream.N_MICRO] == len(micro)
         )
+        names = {int(c): str(name) for c, name in state["names"]}
         if not fits:
             raise ValueError("the tracker's parts do not fit each other")
         self._allocate(max(16, k), d)
@@ -385,7 +480,7 @@ class CenterTracker:
             target[:k] = source
         self.micro[: len(micro)] = micro
         self.ids, self.born, self.next_id = ids, born, int(state["next_id"])
-        self.counts, self.gauges = counts, gauges
+        self.counts, self.gauges, self.names = counts, gauges, names
 
     def _check(self) -> None:
         """Raise InvariantBroken unless the tracker's parts agree (cost O(k d))."""
@@ -394,8 +489,14 @@ class CenterTracker:
             raise InvariantBroken("ids, births and slots differ in number")
         if len(set(self.ids)) != self.k or any(i >= self.next_id for i in self.ids):
             raise InvariantBroken(f"ids {self.ids} repeat or were never handed out")
+        # No cluster has the id of another's center; names are those of the living.
+        clusters = self.clusters
+        if any(i in clusters and clusters[s] != i for s, i in enumerate(self.ids)):
+            raise InvariantBroken(f"centers {self.ids} and clusters {clusters} share ids")
+        if not set(self.names) <= set(clusters):
+            raise InvariantBroken(f"names {self.names} of clusters that do not live")
         # Bounds hold.
-        if self.k > self.max_clusters or self.counts[stream.N_MICRO] > MICRO:
+        if len(set(clusters)) > self.max_clusters or self.counts[stream.N_MICRO] > MICRO:
             raise InvariantBroken("more centers or micro-centers than the caps allow")
         # Everything that a kernel reads is finite; scales lie within fences.
         if not np.all(np.isfinite(self.living)) or not np.all(np.isfinite(self.living_stats)):

@@ -17,24 +17,17 @@ import numpy as np
 
 from streamclust.boxes import Intervals, all_boxes, depth_of, path_of
 from streamclust.corrections import Corrections, learn_corrections
-from streamclust.errors import InvalidParameter, InvariantBroken
+from streamclust.errors import InvalidParameter
 from streamclust.export import nested
-from streamclust.growth import draw, key_below, mixed_key
+from streamclust.growth import mixed_key
+from streamclust.invariants import check_tree
 from streamclust.kernels.cuts import KeyArray
 from streamclust.kernels.routing import assignment_costs, leaf_of, leaves_of
-from streamclust.nodes import (
-    Arrival,
-    Node,
-    RoutingTable,
-    cuts_under,
-    flatten,
-    ids_under,
-    nodes_under,
-)
-from streamclust.packing import pack, pack_corrections, unpack, unpack_corrections
+from streamclust.nodes import Arrival, Node, RoutingTable, cuts_under, flatten
+from streamclust.packing import pack_corrections, unpack_corrections
 from streamclust.results import FloatArray, IntArray
 from streamclust.roster import Roster
-from streamclust.structure import Drawing, Path, Structure, update_limit
+from streamclust.structure import Drawing, Path, Structure
 
 
 class Recourse(NamedTuple):
@@ -67,7 +60,7 @@ class ThresholdTree:
         Whether cuts prefer gaps in the window, or follow the paper's law.
     draws : int, default 16
         Random spines that compete at each node of a rebuild (one under "paper").
-    leaves_per_center : int, default 4
+    leaves_per_center : int, default 8
         Bound on the leaves, corrections included, per center; 1: exactly one leaf each.
     seed : int, default 0
 
@@ -84,7 +77,7 @@ class ThresholdTree:
         p: float = 2.0,
         measure: str = "gap",
         draws: int = 16,
-        leaves_per_center: int = 4,
+        leaves_per_center: int = 8,
         seed: int = 0,
     ) -> None:
         if not (math.isfinite(p) and p >= 1):
@@ -381,43 +374,22 @@ class ThresholdTree:
 
     def to_state(self) -> dict[str, Any]:
         """Everything that the tree needs to go on, as numbers, strings, lists and arrays."""
-        roster, structure = self._roster, self._structure
-        ids = list(roster.centers)
         return {
-            "p": structure.drawing.p,
-            "measure": structure.drawing.measure,
-            "draws": structure.drawing.draws,
+            **self._structure.to_state(),
+            **self._roster.to_state(),
             "leaves_per_center": self.leaves_per_center,
-            "seed": structure.drawing.seed,
             "version": self.version,
             "counters": dict(self.counters),
-            "weights": roster.weights.copy(),
-            "keys": roster.keys.copy(),
-            "ids": np.array(ids, dtype=np.int64),
-            "centers": roster.matrix(ids),
-            "points": structure.points.copy(),
-            "owners": structure.owners.copy(),
-            "tree": pack(structure.root),
             "corrections": pack_corrections(self._corrections.by_leaf),
         }
 
     def from_state(self, state: Mapping[str, Any]) -> None:
         """Become the tree that `to_state` told of; it goes on bit for bit the same."""
-        drawing = Drawing(
-            float(state["p"]), str(state["measure"]), int(state["draws"]), int(state["seed"])
-        )
-        self.leaves_per_center, self.version = (
-            int(state["leaves_per_center"]),
-            int(state["version"]),
-        )
+        self.leaves_per_center = int(state["leaves_per_center"])
+        self.version = int(state["version"])
         self.counters = {name: int(n) for name, n in state["counters"].items()}
-        self._roster = Roster(state["weights"], state["keys"])
-        for id, center in zip(state["ids"].tolist(), state["centers"], strict=True):
-            self._roster.store(id, np.array(center, dtype=np.float64))
-        self._structure = Structure(self._roster, drawing)
-        self._structure.points = np.array(state["points"], dtype=np.float64)
-        self._structure.owners = np.array(state["owners"], dtype=np.int64)
-        self._structure.root = unpack(state["tree"])
+        self._roster = Roster.from_state(state)
+        self._structure = Structure.from_state(self._roster, state)
         self._corrections = Corrections(unpack_corrections(state["corrections"]))
         self._table = self._boxes = None
 
@@ -455,53 +427,13 @@ class ThresholdTree:
         self._table = self._boxes = None
 
     def _check(self) -> None:
-        """Assert every invariant. O(k d log^2 k).
+        """Assert every invariant; see `streamclust.invariants`. O(k d log^2 k).
 
         Raises
         ------
         InvariantBroken
         """
-        root = self._structure.root
-        held = [] if root is None else ids_under(root)
-        _require(sorted(held) == self.ids, "the leaves are not the centers")
-        for node in nodes_under(root) if root is not None else ():
-            self._check_node(node)
-        table = self.table()
-        extra = self._corrections.n_leaves
-        _require(table.owner.size == len(held) + extra, "leaves are not centers plus corrections")
-        _require(table.feature.size == max(table.owner.size - 1, 0), "not a binary tree")
-        _require(np.isfinite(table.threshold).all(), "a threshold is not finite")
-        reached = np.sort(table.child.ravel())
-        expected = np.arange(-table.owner.size, table.feature.size)
-        _require(
-            not table.feature.size or np.array_equal(reached, expected[expected != 0]),
-            "a node or leaf is not reached exactly once",
-        )
-        for id, center in self._roster.centers.items():
-            _require(self.route(center) == id, f"center {id} is routed to {self.route(center)}")
-        for leaf, correction in self._corrections.by_leaf.items():
-            named = set(correction.owner.tolist())
-            _require(leaf in named and named <= set(held), "a correction names a dead center")
-
-    def _check_node(self, node: Node) -> None:
-        record, below = node.record, {a: ids_under(part) for a, part in node.parts()}
-        held = [id for ids in below.values() for id in ids]
-        _require(node.size == len(held) >= 2, "a node miscounts its centers")
-        _require(node.updates <= update_limit(node.built), "a rebuild is overdue")
-        for arrival, part in node.parts():
-            _require(arrival is None or arrival.time <= record.stop, "a cut came after the stop")
-            if isinstance(part, Node):
-                expected = key_below(record, arrival)
-                _require(part.record.base == expected, "a part has a foreign key")
-        # The tree is a pure function of its records and centers: the same as built at once.
-        keys, bound = self._roster.keys, float(np.nextafter(record.stop, math.inf))
-        centers, p = self._roster.matrix(held), self._structure.drawing.p
-        fresh = draw(record.measure, p, keys, [record.key], centers, bound)
-        for j, (arrival, id) in enumerate((a, id) for a, ids in below.items() for id in ids):
-            _require(
-                fresh.arrival(keys, 0, j) == arrival,
-                f"center {id} is not where its earliest arrival puts it",
-            )
+        check_tree(self._roster, self._structure, self._corrections, self.table())
 
 
 def _routed(table: RoutingTable, points: FloatArray) -> IntArray:
@@ -511,8 +443,3 @@ def _routed(table: RoutingTable, points: FloatArray) -> IntArray:
         leaves_of(points, table.feature, table.threshold, table.child, out)
         out = table.owner[out]
     return out
-
-
-def _require(held: Any, broken: str) -> None:
-    if not held:
-        raise InvariantBroken(broken)

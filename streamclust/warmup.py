@@ -33,7 +33,7 @@ def warm_up() -> str | None:
         model.explain_one(x)
         model.metrics()
         model.tick(10 * EVENTS)
-    return compiled.cache_folder(stream.observe)
+    return compiled.cache_folder(stream.observe_at)
 
 
 def compiling(tell: Callable[[], object]) -> AbstractContextManager[None]:

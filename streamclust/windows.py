@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from streamclust.errors import InvalidParameter
 from streamclust.kernels.stream import admit
 from streamclust.results import FloatArray, IntArray
 
@@ -13,21 +15,15 @@ MOST_ENTRIES = 1 << 22
 """Entries of the ring of recent rows at the most (32 MB)."""
 
 
-class Reservoir:
-    """An exponentially biased sample without replacement of all points so far.
+class Window:
+    """A bounded set of points with times and weights: those of smallest key.
 
-    A slot is ``[coordinates ..., time, weight, key]``.
-
-    Each point's key is ln(Exp(1)) - decay * time - ln(weight); the `capacity` smallest keys are the
-    sample, and the next smallest would set its threshold, so inclusion probabilities are known
-    (Efraimidis and Spirakis 2006; Cormode et al. 2009). With decay 0 it is the uniform reservoir.
+    A slot is ``[coordinates ..., time, weight, key]``. Subclasses say what a point's key is.
 
     Parameters
     ----------
     capacity : int
         Number of points kept.
-    decay : float
-        Fading rate per unit of time, at least 0.
 
     Attributes
     ----------
@@ -37,9 +33,13 @@ class Reservoir:
         A max-heap of slots by key; its first entry is the number of points kept.
     """
 
-    def __init__(self, capacity: int, decay: float) -> None:
+    decay: float
+    """What a point's key falls by per unit of its time; infinite where only the order counts."""
+
+    def __init__(self, capacity: int) -> None:
+        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+            raise InvalidParameter(f"capacity={capacity!r}: accepted is a whole number >= 1")
         self.capacity = capacity
-        self.decay = decay
         self.slots: FloatArray = np.zeros((capacity, 3))
         self.heap: IntArray = np.zeros(capacity + 1, dtype=np.int64)
 
@@ -56,33 +56,25 @@ class Reservoir:
         """Whether every slot is taken."""
         return len(self) == self.capacity
 
-    def update(self, row: FloatArray, draw: float) -> None:
-        """Offer ``[coordinates ..., time, weight]`` with `draw`, a number from Exp(1)."""
-        key = np.log(draw) - self.decay * row[-2] - np.log(row[-1])
-        admit(row, float(key), self.slots, self.heap)
+    def described(self) -> dict[str, Any]:
+        """Return kind and settings as plain values, from which `window_of` makes an empty one."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        told = self.described()
+        kind = told.pop("kind")
+        return f"{kind}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def points(self) -> FloatArray:
         """The kept points, shape (n, n_features), in slot order; a coordinate never seen is nan."""
         return self.slots[: len(self), :-3]
 
     def weights(self, now: float) -> FloatArray:
-        """Weights that make the sample stand for the faded stream; they sum to its effective size.
+        """Return what each kept point counts at time `now`; the sum is Kish's effective size."""
+        raise NotImplementedError
 
-        A point counts its own faded weight over its probability of being kept
-        (Horvitz-Thompson), and the sum is Kish's effective sample size.
-        """
-        n = len(self)
-        time, weight, key = self.slots[:n, -3:].T
-        faded = weight * np.exp(-self.decay * (now - time))
-        if self.is_full:
-            rate = np.exp(key.max() + self.decay * time + np.log(weight))
-            faded = faded / -np.expm1(-rate)
-        if not n or not faded.sum() > 0:
-            return np.ones(n)
-        return np.asarray(faded * (faded.sum() / np.square(faded).sum()))
-
-    def merge(self, other: Reservoir) -> None:
-        """Keep the smallest keys of both; equal to one reservoir that saw both streams."""
+    def merge(self, other: Window) -> None:
+        """Keep the smallest keys of both; equal to one window that saw both streams."""
         for slot in range(len(other)):
             row = other.slots[slot]
             admit(row, float(row[-1]), self.slots, self.heap)
@@ -138,8 +130,101 @@ class Reservoir:
         self.heap[: n + 1] = heap
 
 
-class SlidingWindow:
-    """The last points, however old: a ring of at most `capacity` rows.
+class Reservoir(Window):
+    """An exponentially biased sample without replacement of all points so far.
+
+    Each point's key is ln(Exp(1)) - decay * time - ln(weight); the `capacity` smallest keys are the
+    sample, and the next smallest would set its threshold, so inclusion probabilities are known
+    (Efraimidis and Spirakis 2006; Cormode et al. 2009).
+
+    Parameters
+    ----------
+    capacity : int
+        Number of points kept.
+    half_life : float or None
+        Time after which a point is half as likely to be kept; None: all are as likely, the uniform
+        reservoir.
+    """
+
+    def __init__(self, capacity: int, half_life: float | None = None) -> None:
+        super().__init__(capacity)
+        if half_life is not None and not 0 < half_life < np.inf:
+            raise InvalidParameter(f"half_life={half_life!r}: accepted is a number > 0, or None")
+        self.half_life = half_life
+        self.decay = 0.0 if half_life is None else float(np.log(2.0) / half_life)
+
+    def update(self, row: FloatArray, draw: float) -> None:
+        """Offer ``[coordinates ..., time, weight]`` with `draw`, a number from Exp(1)."""
+        key = np.log(draw) - self.decay * row[-2] - np.log(row[-1])
+        admit(row, float(key), self.slots, self.heap)
+
+    def weights(self, now: float) -> FloatArray:
+        """Weights that make the sample stand for the faded stream; they sum to its effective size.
+
+        A point counts its own faded weight over its probability of being kept
+        (Horvitz-Thompson), and the sum is Kish's effective sample size.
+        """
+        n = len(self)
+        time, weight, key = self.slots[:n, -3:].T
+        faded = weight * np.exp(-self.decay * (now - time))
+        if self.is_full:
+            rate = np.exp(key.max() + self.decay * time + np.log(weight))
+            faded = faded / -np.expm1(-rate)
+        if not n or not faded.sum() > 0:
+            return np.ones(n)
+        return np.asarray(faded * (faded.sum() / np.square(faded).sum()))
+
+    def described(self) -> dict[str, Any]:
+        """See `Window`."""
+        return {"kind": "Reservoir", "capacity": self.capacity, "half_life": self.half_life}
+
+
+class SlidingWindow(Window):
+    """The last points, each as heavy as it came.
+
+    Parameters
+    ----------
+    capacity : int
+        Number of points kept.
+    """
+
+    decay = np.inf
+
+    def update(self, row: FloatArray, tick: int) -> None:
+        """Keep ``[coordinates ..., time, weight]`` of event number `tick`."""
+        admit(row, -float(tick), self.slots, self.heap)
+
+    def weights(self, now: float) -> FloatArray:
+        """Return the points' own weights, scaled to sum to Kish's effective size."""
+        weight = self.slots[: len(self), -2]
+        return np.asarray(weight * (weight.sum() / np.square(weight).sum()))
+
+    def described(self) -> dict[str, Any]:
+        """See `Window`."""
+        return {"kind": "SlidingWindow", "capacity": self.capacity}
+
+
+def window_of(told: Any, half_life: float | None) -> Window:
+    """Return the empty window that a value of the parameter `window` means.
+
+    Parameters
+    ----------
+    told : int, Window or mapping
+        A capacity: a `Reservoir` that fades as the model does; a window: another of its kind; what
+        `Window.described` returned.
+    half_life : float or None
+        How fast the model fades.
+    """
+    if isinstance(told, Window):
+        told = told.described()
+    if isinstance(told, Mapping):
+        kinds: dict[str, type[Window]] = {"Reservoir": Reservoir, "SlidingWindow": SlidingWindow}
+        return kinds[told["kind"]](**{name: told[name] for name in told if name != "kind"})
+    return Reservoir(int(told), half_life)
+
+
+class RecentPoints:
+    """The coordinates of the last points, from which the tree's corrections are learned: a ring.
 
     Parameters
     ----------

@@ -112,6 +112,8 @@ class Broker(Protocol):
 
         Raises
         ------
+        LostPartitions
+            When the group has gone on without us.
         Fenced, AdapterError
             When no more can be read.
         """

@@ -8,8 +8,10 @@ again with the same outputs, since the engines have learned the batch already. T
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -25,6 +27,8 @@ from streamclust_adapters.broker import (
     Output,
     Stopped,
 )
+from streamclust_adapters.claim import Claim
+from streamclust_adapters.deadline import Overdue, within
 from streamclust_adapters.runner import Shutdown
 
 try:
@@ -49,6 +53,16 @@ PATIENCE = 30.0
 STEP = 5.0
 """Seconds of one attempt at a call that is repeated until it succeeds or a stop is requested."""
 
+LONGEST = 3 * STEP
+"""Seconds after which a transactional call is given up that has not returned after its `STEP`.
+
+The library forgets its own time limit when it asks for a coordinator that is going down
+(librdkafka's issues 5456 and 5511): the call then never returns.
+"""
+
+REPEATS = 3
+"""Attempts at a transaction before its partitions are given up, since something else is wrong."""
+
 KEPT_OF_LARGE_VALUE = 1 << 10
 """Bytes of a value that its dead letter keeps where the topic does not take the whole."""
 
@@ -65,6 +79,7 @@ _GONE_ON = {
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.FENCED_INSTANCE_ID,
 }
 _TAKEN_OVER = {
     KafkaError._FENCED,
@@ -85,12 +100,14 @@ _PASSING = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.UNSTABLE_OFFSET_COMMIT,  # a transaction of the partition's last worker is open
 }
-_END = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
+_UNKNOWN = {  # a broker that has just started may say so of what it has
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
+}
+_END = _UNKNOWN | {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError._AUTHENTICATION,
 }
@@ -105,6 +122,11 @@ class Membership(msgspec.Struct, frozen=True):
     group: str
     worker: str
 
+    @property
+    def name(self) -> str:
+        """What the brokers know the worker by."""
+        return f"{self.group}-{self.worker}"
+
 
 class KafkaBroker:
     """A `Broker` on a Kafka cluster.
@@ -115,6 +137,8 @@ class KafkaBroker:
         Options of librdkafka; at least ``bootstrap.servers``.
     member : Membership
         Who reads.
+    claim : Claim
+        Whether another process has the member's name by now.
     batch : int
         Most messages of one read.
     shutdown : Shutdown
@@ -132,6 +156,7 @@ class KafkaBroker:
         self,
         options: Mapping[str, str],
         member: Membership,
+        claim: Claim,
         *,
         batch: int,
         shutdown: Shutdown,
@@ -145,6 +170,7 @@ class KafkaBroker:
         self._listener: Listener | None = None
         self._failure: BaseException | None = None
         self._rejoining = False
+        self._claim = claim
         strategy = {"partition.assignment.strategy": "cooperative-sticky"} | self._options
         self._incremental = (
             "cooperative" in strategy["partition.assignment.strategy"]
@@ -154,13 +180,14 @@ class KafkaBroker:
             del strategy["partition.assignment.strategy"]
         common = {"group.id": member.group, "isolation.level": "read_committed"}
         common |= {"auto.offset.reset": "error", "enable.auto.commit": "false"}
-        joined = {"group.instance.id": f"{member.group}-{member.worker}"}
+        self._joining = strategy | common | {"group.instance.id": member.name}
         self._producing = {"message.max.bytes": "100000000"} | self._options  # the topic decides
-        self._producing |= {"transactional.id": f"{member.group}-{member.worker}"}
-        self._consumer = self._made(Consumer, strategy | common | joined)
+        self._producing |= {"transactional.id": member.name}
+        self._consumer = self._made(Consumer, self._joining)
         self._producer = self._made(Producer, self._producing)
         self._reading = common | {"enable.partition.eof": "true"}
         self._first(lambda: self._consumer.list_topics(timeout=PATIENCE), "reach a broker")
+        claim.take()  # before anything of the name's last holder is fenced
         self._first(lambda: self._producer.init_transactions(PATIENCE), "begin transactions")
 
     # ------------------------------------------------------------ topics and offsets
@@ -187,7 +214,10 @@ class KafkaBroker:
     def extent(self, topic: str, partition: int) -> Extent:
         """Which offsets a partition holds; see `Broker`."""
         place = TopicPartition(topic, partition)
-        ends = self._again(lambda: self._consumer.get_watermark_offsets(place, timeout=STEP))
+        ends = self._again(
+            lambda: self._consumer.get_watermark_offsets(place, timeout=STEP),
+            f"ask for the offsets of {topic}, partition {partition}",
+        )
         return Extent(*ends)
 
     def committed(self, partitions: Iterable[int]) -> dict[int, Commit]:
@@ -201,7 +231,7 @@ class KafkaBroker:
                     raise KafkaException(place.error)
             return told
 
-        told = self._again(ask)
+        told = self._again(ask, "ask for the group's commits")
         return {
             place.partition: Commit(place.offset, _number(place.metadata))
             for place in told
@@ -248,10 +278,19 @@ class KafkaBroker:
             self._consumer.unsubscribe()
             self.join(self._listener)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._FATAL:
-                raise self._fenced("its group goes on with the other") from error
-            raise AdapterError(f"cannot join the group: {_told(error)}") from error
+            if error.args[0].code() != KafkaError._FATAL:
+                raise AdapterError(f"cannot join the group: {_told(error)}") from error
+            self._check_claim("its group goes on with the other")
+            self._replace_consumer(self._listener)
         self._rejoining = True
+
+    def _replace_consumer(self, listener: Listener) -> None:
+        """Join as a new consumer of our name: the old one is dead."""
+        old, self._listener = self._consumer, None
+        with suppress(KafkaException, RuntimeError, Overdue):
+            within(LONGEST, old.close)
+        self._consumer = self._made(Consumer, self._joining)
+        self.join(listener)
 
     def take(self, offsets: Mapping[int, int]) -> None:
         """Read partitions without the group; see `Broker`."""
@@ -268,7 +307,8 @@ class KafkaBroker:
             self._judge(error.args[0])
             got = []
         if self._failure is not None:
-            raise self._failure
+            failure, self._failure = self._failure, None
+            raise failure
         messages = []
         for message in got:
             if (why := message.error()) is None:
@@ -300,7 +340,8 @@ class KafkaBroker:
             self._consumer.commit(offsets=[], asynchronous=False)  # commits nothing
         except KafkaException as error:
             if error.args[0].code() == KafkaError._FATAL:
-                raise self._fenced("its group goes on with the other") from error
+                self._check_claim("its group goes on with the other")
+                raise LostPartitions("the group took us for another") from error
 
     def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._rejoining = False
@@ -331,6 +372,7 @@ class KafkaBroker:
     def deliver(self, outputs: Sequence[Output], commits: Mapping[int, Commit]) -> int | None:
         """One transaction; see `Broker`."""
         outputs = list(outputs)
+        failed = 0
         while True:
             try:
                 return self._attempt(outputs, commits)
@@ -342,7 +384,10 @@ class KafkaBroker:
                 if not why.txn_requires_abort():
                     self._renew(why)
                 self._abort()
-                if why.code() in _GONE_ON:
+                if why.code() in _TAKEN_OVER:
+                    self._check_claim(why.str())
+                failed += 1
+                if why.code() in _GONE_ON or failed == REPEATS:
                     raise LostPartitions(why.str()) from error
                 self._logger.warning("transaction repeated: %s", why.str())
 
@@ -360,8 +405,8 @@ class KafkaBroker:
             ]
             whose = self._consumer.consumer_group_metadata()
             # Neither call is repeated on this producer: a second one may never return.
-            producer.send_offsets_to_transaction(places, whose, STEP)
-            producer.commit_transaction(STEP)
+            _bounded(lambda: producer.send_offsets_to_transaction(places, whose, STEP))
+            _bounded(lambda: producer.commit_transaction(STEP))
         except KafkaException as error:
             if large:
                 raise _TooLarge(large[0]) from error
@@ -370,6 +415,7 @@ class KafkaBroker:
 
     def _produce(self, output: Output, report: Callable[..., None] | None) -> None:
         more: dict[str, Any] = {} if report is None else {"on_delivery": report}
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 self._producer.produce(
@@ -383,30 +429,34 @@ class KafkaBroker:
                 return
             except BufferError:  # the library's queue is full
                 self._producer.poll(WAIT)
+            except KafkaException as error:
+                if error.args[0].code() not in _UNKNOWN or time.monotonic() > end:
+                    raise
+                self._producer.poll(WAIT)
 
     def _abort(self) -> None:
+        producer = self._producer
         try:
-            self._producer.abort_transaction(STEP)
+            _bounded(lambda: producer.abort_transaction(STEP))
         except KafkaException as error:
             self._renew(error.args[0])
 
     def _renew(self, why: KafkaError) -> NoReturn:
         """Begin anew with a producer of the same name: what was open is committed or aborted then.
 
-        Which of the two, and whether another worker has the name now, the group knows: where a
-        group assigns the partitions, the other's consumer has fenced ours. A producer is fenced by
-        a transaction that took too long, too.
+        Which of the two, the commits tell. A producer is fenced by another worker of our name, and
+        by a transaction that took too long.
         """
-        if self._listener is None:
-            self._judge(why)
+        if why.code() in _TAKEN_OVER:
+            self._check_claim(why.str())
         if why.code() in _END:
             raise AdapterError(f"cannot deliver: {why.str()}")
         self._logger.warning("producer renewed: %s", why.str())
         while True:
-            self._producer.purge()
-            self._producer = self._made(Producer, self._producing)
+            self._producer.purge(blocking=False)
+            self._producer = producer = self._made(Producer, self._producing)
             try:
-                self._producer.init_transactions(STEP)
+                _bounded(partial(producer.init_transactions, STEP))
                 break
             except KafkaException as error:
                 again: KafkaError = error.args[0]
@@ -439,35 +489,50 @@ class KafkaBroker:
         except KafkaException as error:
             raise AdapterError(f"cannot {what}: {_told(error)}") from error
 
-    def _again(self, call: Callable[[], Result]) -> Result:
+    def _again(self, call: Callable[[], Result], what: str) -> Result:
         """Repeat a call while its failure may pass, until a stop is requested."""
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 return call()
             except KafkaException as error:
                 why = error.args[0]
                 passing = why.retriable() or why.code() in _PASSING
-                if not passing or why.fatal() or why.txn_requires_abort():
-                    raise
+                passing = passing or (why.code() in _UNKNOWN and time.monotonic() < end)
+                if not passing or why.fatal():
+                    self._judge(why)
+                    raise AdapterError(f"cannot {what}: {why.str()}") from error
                 if self._shutdown.requested:
                     raise Stopped(f"stopped while the broker did not answer: {why.str()}") from None
+                time.sleep(WAIT)
 
-    def _fenced(self, why: str) -> Fenced:
-        return Fenced(
-            f"another worker named {self._member.worker!r} of group {self._member.group!r} has "
-            f"taken over ({why}); give each worker a name of its own with --worker"
-        )
+    def _check_claim(self, why: str) -> None:
+        """Raise when we were fenced for another worker of our name, and not for ourselves."""
+        if not self._claim.held():
+            raise Fenced(
+                f"another worker named {self._member.worker!r} of group {self._member.group!r} has "
+                f"taken over ({why}); give each worker a name of its own with --worker"
+            )
 
     def _judge(self, error: Any) -> None:
         """Raise for an error that will not pass; the library deals with the others itself."""
         if error.code() in _TAKEN_OVER or (error.fatal() and "fence" in error.str().lower()):
-            raise self._fenced(error.str())
+            self._check_claim(error.str())
+            raise LostPartitions(f"the group took us for another: {error.str()}")
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise AdapterError(
                 f"offsets that were to be read next are gone, deleted by retention: {error.str()}"
             )
         if error.fatal() or error.code() in _END:
             raise AdapterError(f"cannot go on: {error.str()}")
+
+
+def _bounded(call: Callable[[], Result]) -> Result:
+    """A transactional call that may not return; a late one has failed, and so has its producer."""
+    try:
+        return within(LONGEST, call)
+    except Overdue as late:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"the client: {late}")) from late
 
 
 def _message(got: Any) -> Message:

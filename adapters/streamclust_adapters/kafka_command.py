@@ -212,13 +212,14 @@ def _work(
     stack: ExitStack,
 ) -> None:
     from streamclust import StreamClusterer
+    from streamclust_adapters.claim import Claim
     from streamclust_adapters.codec import decoder
     from streamclust_adapters.encoder import Encoder
     from streamclust_adapters.kafka import OWN_OPTIONS, KafkaBroker, Membership
     from streamclust_adapters.lanes import Manner
     from streamclust_adapters.logs import ClientLog
     from streamclust_adapters.messages import MessageReader, Outbox, Topics
-    from streamclust_adapters.resuming import Opener, Origin
+    from streamclust_adapters.resuming import Opener, Origin, prepare
     from streamclust_adapters.runner import Shutdown
     from streamclust_adapters.worker import Worker
 
@@ -234,7 +235,11 @@ def _work(
 
     name = options["worker"] or socket.gethostname()
     member = Membership(topic, options["group"], "shared" if options["order"] else name)
-    broker = KafkaBroker(client, member, batch=options["batch"], shutdown=shutdown, logger=logger)
+    prepare(options["folder"])
+    claim = Claim(options["folder"], member.name)
+    broker = KafkaBroker(
+        client, member, claim, batch=options["batch"], shutdown=shutdown, logger=logger
+    )
     stack.callback(broker.close)
     n = broker.n_partitions(topic)
     if options["create_topics"]:
@@ -259,7 +264,6 @@ def _work(
         ),
         log=log,
     )
-    opener.prepare()
     worker = Worker(
         broker,
         opener,

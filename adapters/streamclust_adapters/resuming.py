@@ -57,6 +57,22 @@ class Kept:
     order: int | None = None
 
 
+def prepare(path: Path) -> None:
+    """See that a folder can be written, before anything is read.
+
+    Raises
+    ------
+    AdapterError
+        When it cannot.
+    """
+    SnapshotFolder(path, exclusive=False).close()
+    try:
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise AdapterError(f"cannot keep snapshots in {path}: {error.strerror}") from error
+
+
 class Opener:
     """Opens lanes.
 
@@ -94,23 +110,6 @@ class Opener:
         self._load = load
         self._manner = manner
         self._log = log
-
-    def prepare(self) -> None:
-        """See that the folder can be written, before anything is read.
-
-        Raises
-        ------
-        AdapterError
-            When it cannot.
-        """
-        SnapshotFolder(self._path, exclusive=False).close()
-        try:
-            with TemporaryFile(dir=self._path):
-                pass
-        except OSError as error:
-            raise AdapterError(
-                f"cannot keep snapshots in {self._path}: {error.strerror}"
-            ) from error
 
     def open(self, partition: int) -> Lane:
         """Open the lane of one partition.

@@ -162,7 +162,11 @@ class Worker:
     # ------------------------------------------------------------ one batch
 
     def _turn(self) -> None:
-        read = self._broker.read()
+        try:
+            read = self._broker.read()
+        except LostPartitions as error:
+            self._drop_all(error)
+            return
         began = self._clock()
         outbox = self._outbox()
         runs = [

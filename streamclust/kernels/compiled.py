@@ -8,14 +8,19 @@ source is interpreted.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import config, njit
+from numba import carray, config, njit, types  # type: ignore[attr-defined]
 from numba.core import event
+from numba.extending import intrinsic
 
+from streamclust.results import FloatArray, IntArray
+
+INTERPRETED: bool = config.DISABLE_JIT  # type: ignore[attr-defined]  # set by the environment
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -36,17 +41,61 @@ def regrouping_kernel(function: Function) -> Function:
     return _compiled(function, fastmath={"reassoc", "nsz"})
 
 
+def entry_kernel(function: Function) -> Function:
+    """A `kernel` that holds the interpreter's lock: for calls shorter than letting go of it.
+
+    Nobody else runs meanwhile, so it may reach arrays by address that others could replace.
+    """
+    return _compiled(function, nogil=False)
+
+
+if INTERPRETED:
+
+    def floats_at(address: int, n: int, d: int) -> FloatArray:
+        """Return the float64 array of shape (n, d) at an address."""
+        return np.ctypeslib.as_array(
+            (ctypes.c_double * int(n * d)).from_address(int(address))
+        ).reshape(n, d)
+
+    def ints_at(address: int, n: int) -> IntArray:
+        """Return the int64 array of shape (n,) at an address."""
+        return np.ctypeslib.as_array((ctypes.c_int64 * int(n)).from_address(int(address)))
+
+else:
+
+    def _pointer(kind: Any) -> Any:
+        @intrinsic
+        def pointer(context: Any, address: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+            return types.CPointer(kind)(types.int64), generate  # type: ignore[no-untyped-call]
+
+        return pointer
+
+    _floats, _ints = _pointer(types.float64), _pointer(types.int64)
+
+    @njit(inline="always")
+    def floats_at(address: int, n: int, d: int) -> FloatArray:
+        """Return the float64 array of shape (n, d) at an address."""
+        return carray(_floats(address), (n, d))
+
+    @njit(inline="always")
+    def ints_at(address: int, n: int) -> IntArray:
+        """Return the int64 array of shape (n,) at an address."""
+        return carray(_ints(address), (n,))
+
+
 def _compiled(function: Function, **options: Any) -> Function:
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment at import
+    options = {"nogil": True, "error_model": "numpy", **options}
+    if INTERPRETED:
         interpreted: Any = np.errstate(all="ignore")(function)
         interpreted.py_func = function
         return cast(Function, interpreted)
     try:
-        return cast(
-            Function, njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-        )
+        return cast(Function, njit(cache=True, **options)(function))
     except RuntimeError:  # no folder for the cache
-        return cast(Function, njit(nogil=True, error_model="numpy", **options)(function))
+        return cast(Function, njit(**options)(function))
 
 
 def cache_folder(function: Callable[..., Any]) -> str | None:

@@ -9,6 +9,9 @@ import numpy as np
 from streamclust.kernels.compiled import kernel
 from streamclust.results import FloatArray, IntArray
 
+LENDERS = 3
+"""Residuals that one copy is mixed from."""
+
 
 @kernel
 def mixed(a: Any, b: Any) -> Any:
@@ -17,6 +20,37 @@ def mixed(a: Any, b: Any) -> Any:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def direction(key: Any, out: FloatArray) -> None:
+    """Draw a unit vector of three numbers, uniform on the sphere, into `out`."""
+    turn, square = np.uint64(0), 2.0
+    while not 0.0 < square <= 1.0:  # the ball inside the cube: no logarithm, no sine
+        bits = mixed(key, turn)
+        square = 0.0
+        for j in range(LENDERS):
+            out[j] = (bits & np.uint64(0x1FFFFF)) / 1048576.0 - 1.0
+            square += out[j] * out[j]
+            bits >>= np.uint64(21)
+        turn += np.uint64(1)
+    for j in range(LENDERS):
+        out[j] /= np.sqrt(square)
+
+
+@kernel
+def by_slot(slots: IntArray, k: int) -> tuple[IntArray, IntArray]:
+    """Return the rows sorted by slot, and where each slot's begin; shapes (n,) and (k + 1,)."""
+    starts = np.zeros(k + 1, dtype=np.int64)
+    for i in range(slots.size):
+        starts[slots[i] + 1] += 1
+    for c in range(k):
+        starts[c + 1] += starts[c]
+    rows, at = np.empty(slots.size, dtype=np.int64), starts.copy()
+    for i in range(slots.size):
+        rows[at[slots[i]]] = i
+        at[slots[i]] += 1
+    return rows, starts
 
 
 @kernel
@@ -30,7 +64,10 @@ def copy_residuals(
     tick: int,
     copies: FloatArray,
 ) -> None:
-    """Write copies of the points: a residual around the own center, with random signs.
+    """Write copies of the points: three residuals of one cluster, mixed, around its center.
+
+    Mixed by a random unit vector, residuals keep their covariance (of independent residuals the
+    law, if it is a Gaussian), so copies may be many more than the points.
 
     Parameters
     ----------
@@ -41,26 +78,30 @@ def copy_residuals(
     scales : float array of shape (k,)
         A residual is told in units of its cluster's scale; as it is where that is 0.
     borrow : float array of shape (k,)
-        Probability that a copy takes the residual of any point instead of its own.
+        Probability that a residual is that of any point instead of one of the own cluster.
     seed, tick : int
         What the draws depend on, with the number of the copy alone.
-    copies : float array of shape (m n, d), written
-        Row r copies point r mod n.
+    copies : float array of shape (m, d), written
+        Row r lies around the center of point r mod n, whose residual is the first of the three.
     """
     n, d = points.shape
     key = mixed(np.uint64(seed), np.uint64(tick))
+    rows, starts = by_slot(slots, centers.shape[0])
+    share = np.empty(LENDERS)
     for r in range(copies.shape[0]):
-        i = r % n
-        own = slots[i]
+        own = slots[r % n]
+        first, size = starts[own], starts[own + 1] - starts[own]
         bits = mixed(key, np.uint64(r))
-        lender = i
-        if (bits >> np.uint64(11)) / 9007199254740992.0 < borrow[own]:
-            lender = np.int64(mixed(bits, np.uint64(0)) % np.uint64(n))
-        theirs = slots[lender]
-        ratio = scales[own] / scales[theirs] if scales[theirs] > 0.0 else scales[own]
+        direction(bits, share)
         for j in range(d):
-            if j % 64 == 0:
-                bits = mixed(bits, np.uint64(1 + j))
-            residual = (points[lender, j] - centers[theirs, j]) * ratio
-            copies[r, j] = centers[own, j] + (residual if bits & np.uint64(1) else -residual)
-            bits >>= np.uint64(1)
+            copies[r, j] = centers[own, j]
+        for turn in range(LENDERS):
+            bits = mixed(bits, np.uint64(turn))
+            lender = r % n if turn == 0 else rows[first + np.int64(bits % np.uint64(size))]
+            if (bits >> np.uint64(11)) / 9007199254740992.0 < borrow[own]:
+                lender = np.int64(mixed(bits, np.uint64(LENDERS)) % np.uint64(n))
+            theirs = slots[lender]
+            unit = scales[own] / scales[theirs] if scales[theirs] > 0.0 else scales[own]
+            part = share[turn] * unit
+            for j in range(d):
+                copies[r, j] += part * (points[lender, j] - centers[theirs, j])

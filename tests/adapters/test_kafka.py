@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streamclust.errors import AdapterError
+from streamclust_adapters import kafka
+from streamclust_adapters.claim import Claim
 from streamclust_adapters.kafka import KafkaBroker, Membership
 from streamclust_adapters.runner import Shutdown
 from tests.adapters.commands import environment, run
@@ -70,7 +73,7 @@ def test_a_missing_extra_is_told(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
-def test_the_client_reads_and_looks_up_on_a_mock_broker():
+def test_the_client_reads_and_looks_up_on_a_mock_broker(tmp_path):
     """What librdkafka's mock cannot do (transactional offsets) is for the suite with real Kafka."""
     mock = Producer({"test.mock.num.brokers": 1, "log_level": 0})
     brokers = mock.list_topics(timeout=30).brokers.values()
@@ -85,6 +88,7 @@ def test_the_client_reads_and_looks_up_on_a_mock_broker():
         broker = KafkaBroker(
             {"bootstrap.servers": address},
             Membership("in", "g", "w"),
+            Claim(tmp_path, "g-w"),
             batch=7,
             shutdown=shutdown,
             logger=logger,
@@ -106,9 +110,19 @@ def test_the_client_reads_and_looks_up_on_a_mock_broker():
                 KafkaBroker(
                     {"bootstrap.servers": address, "no.such": "1"},
                     Membership("in", "g", "v"),
+                    Claim(tmp_path, "g-v"),
                     batch=7,
                     shutdown=shutdown,
                     logger=logger,
                 )
         finally:
             broker.close()
+
+
+def test_a_call_of_the_client_that_never_returns_has_failed(monkeypatch):
+    monkeypatch.setattr(kafka, "LONGEST", 0.01)
+    never = threading.Event()
+    with pytest.raises(KafkaException, match="no return within") as raised:
+        kafka._bounded(never.wait)
+    never.set()
+    assert raised.value.args[0].code() == KafkaError._TIMED_OUT

@@ -19,7 +19,7 @@ from streamclust_adapters.lanes import Manner
 from streamclust_adapters.logs import Log
 from streamclust_adapters.messages import MessageReader, Outbox, Topics
 from streamclust_adapters.order import Run, Sequencer, decode, encode
-from streamclust_adapters.resuming import Opener, Origin
+from streamclust_adapters.resuming import Opener, Origin, prepare
 from streamclust_adapters.runner import Shutdown
 from streamclust_adapters.snapshots import newest_first
 from streamclust_adapters.testing import MemoryBroker, MemoryCluster
@@ -65,7 +65,7 @@ def work(cluster, folder, *, shared=False, fail=None, batch=7, manner=None, **mo
             manner=manner or Manner(changes=True, every=10),
             log=Log(log),
         )
-        opener.prepare()
+        prepare(folder)
         worker = Worker(
             broker,
             opener,

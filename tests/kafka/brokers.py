@@ -51,12 +51,17 @@ group.min.session.timeout.ms=1000
 Told = TypeVar("Told")
 
 
-def until(condition: Callable[[], Told], *, patience: float = PATIENCE) -> Told:
-    """Wait until a condition is truthy, and return it."""
+def until(
+    condition: Callable[[], Told],
+    tell: Callable[[], str] = str,
+    *,
+    patience: float = PATIENCE,
+) -> Told:
+    """Wait until a condition is truthy, and return it; `tell` says how things stand otherwise."""
     end = time.monotonic() + patience
     pause = threading.Event()
     while not (told := condition()):
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, f"waited in vain; {tell()}"
         pause.wait(0.02)
     return told
 
@@ -97,6 +102,7 @@ class Kafka:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._log = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         self._java += ["-cp", class_path()]
@@ -111,14 +117,14 @@ class Kafka:
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        with (self._folder / "server.log").open("ab") as log:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(self._settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
-        until(self._answers)
+        until(self._answers, self._log.read_text)
 
     def stop(self) -> None:
         """Stop as a person would."""
@@ -134,8 +140,7 @@ class Kafka:
 
     def _answers(self) -> bool:
         assert self._process is not None
-        log = self._folder / "server.log"
-        assert self._process.poll() is None, log.read_text()
+        assert self._process.poll() is None, self._log.read_text()
         try:
             # Quiet: that nobody listens yet is what is waited for.
             client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})

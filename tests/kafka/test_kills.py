@@ -10,7 +10,6 @@ import subprocess
 import pytest
 
 from tests.adapters.commands import REAL, SMALL
-from tests.kafka.brokers import until
 from tests.kafka.worlds import answer_of, events, model_of
 
 pytestmark = pytest.mark.kafka
@@ -27,7 +26,7 @@ def harass(world, sent, command, *options, seed):
         world.produce(sent[begin : begin + 1000])
         goal = world.written(world.answers) + rng.randrange(500)
         worker = world.start("w", *OPTIONS, *options, command=command)
-        until(lambda w=worker, g=goal: w.alive() and world.written(world.answers) > g)
+        world.until(lambda g=goal: world.written(world.answers) > g, worker)
         try:
             worker.process.wait(rng.uniform(0, 0.3))
         except subprocess.TimeoutExpired:
@@ -37,7 +36,8 @@ def harass(world, sent, command, *options, seed):
     worker = world.start("w", *OPTIONS, *options, command=command)
     world.until_done(worker)
     lanes = 1 if "shared" in options else world.n
-    until(lambda: worker.told().count("engine ready") == lanes)  # what is relearned is kept then
+    # What is relearned is kept then.
+    world.until(lambda: worker.told().count("engine ready") == lanes, worker)
     assert worker.stop() == 0, worker.told()
 
 

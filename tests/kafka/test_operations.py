@@ -11,7 +11,6 @@ import urllib.request
 import pytest
 
 from tests.adapters.commands import REAL, SMALL
-from tests.kafka.brokers import until
 from tests.kafka.worlds import Worker, events
 
 pytestmark = pytest.mark.kafka
@@ -36,7 +35,7 @@ def free_port() -> int:
 def test_a_signal_keeps_every_engine_and_exits_with_0(world, number):
     world.produce(events(1000, seed=31))
     worker = world.start("w", "--id-field", "id", "--batch", "20")
-    until(lambda: worker.alive() and sum(world.committed().values()) > 300)
+    world.until_committed(300, worker)
     worker.signal(number)
     assert worker.end() == 0, worker.told()
     done = world.committed()
@@ -65,10 +64,11 @@ def test_metrics_and_health(world, command):
         return sum(value for key, value in figures().items() if key.startswith(name + "{"))
 
     letters = len(world.read(world.letters))
-    until(lambda: total("streamclust_events_total") == 900 - letters)
-    until(lambda: total("streamclust_clusters") >= world.n)
-    until(lambda: sum(key.startswith("streamclust_lag{") for key in figures()) == world.n)
-    until(lambda: total("streamclust_lag") == 0)
+    world.until(lambda: total("streamclust_events_total") == 900 - letters, worker)
+    world.until(lambda: total("streamclust_clusters") >= world.n, worker)
+    lags = "streamclust_lag{"
+    world.until(lambda: sum(key.startswith(lags) for key in figures()) == world.n, worker)
+    world.until(lambda: total("streamclust_lag") == 0, worker)
     assert total("streamclust_dead_letters_total") == letters > 0
     assert total("streamclust_replaying") == 0
     told = figures()

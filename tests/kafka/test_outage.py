@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kafka.brokers import until
 from tests.kafka.worlds import World, events
 
 pytestmark = pytest.mark.kafka
@@ -23,7 +22,7 @@ def test_a_broker_that_comes_back_finds_the_worker_going_on(own_broker, own_worl
     world = own_world
     world.produce(events(3000, seed=11, bad=0.01))
     worker = world.start("w", *OPTIONS)
-    until(lambda: worker.alive() and sum(world.committed().values()) > 500)
+    world.until_committed(500, worker)
     getattr(own_broker, end)()
     assert worker.alive()
     own_broker.start()
@@ -38,7 +37,7 @@ def test_a_worker_can_be_stopped_while_there_is_no_broker(own_broker, own_world)
     world = own_world
     world.produce(events(3000, seed=13))
     worker = world.start("w", *OPTIONS, "--batch", "10")
-    until(lambda: worker.alive() and sum(world.committed().values()) > 200)
+    world.until_committed(200, worker)
     own_broker.kill()
     stopped = worker.stop()
     assert stopped == 0 or "stopped while the broker did not answer" in worker.told()

@@ -8,7 +8,6 @@ import signal
 import pytest
 
 from tests.adapters.commands import SMALL
-from tests.kafka.brokers import until
 from tests.kafka.worlds import answer_of, events, model_of
 
 pytestmark = pytest.mark.kafka
@@ -46,10 +45,11 @@ def test_partitions_move_when_a_worker_comes_and_when_one_dies(world, tmp_path):
     sent = events(4000, seed=7, bad=0.01)
     world.produce(sent[:1500])
     first = world.start("first", *OPTIONS)
-    until(lambda: first.alive() and len(engines(first)) == world.n)
+    world.until(lambda: len(engines(first)) == world.n, first)
     second = world.start("second", *OPTIONS)
-    until(lambda: second.alive() and engines(second))
-    until(lambda: engines(first) | engines(second) == {f"partition-{p}" for p in range(world.n)})
+    world.until(lambda: engines(second), first, second)
+    every = {f"partition-{p}" for p in range(world.n)}
+    world.until(lambda: engines(first) | engines(second) == every, first, second)
     assert not engines(first) & engines(second)
     world.produce(sent[1500:3000])
     world.until_done(first, second)
@@ -66,11 +66,11 @@ def test_a_worker_that_slept_through_its_session_doubles_nothing(world, tmp_path
     sent = events(3000, seed=8)
     world.produce(sent[:1000])
     sleeper = world.start("sleeper", *OPTIONS, "--batch", "10")
-    until(lambda: sleeper.alive() and sum(world.committed().values()) > 200)
+    world.until_committed(200, sleeper)
     sleeper.signal(signal.SIGSTOP)
     other = world.start("other", *OPTIONS)
     world.produce(sent[1000:2000])
-    until(lambda: other.alive() and len(engines(other)) == world.n)
+    world.until(lambda: len(engines(other)) == world.n, other)
     sleeper.signal(signal.SIGCONT)
     world.until_done(other)
     world.produce(sent[2000:])
@@ -85,11 +85,11 @@ def test_the_second_of_a_name_takes_over_and_the_first_says_so(world, tmp_path, 
     world.produce(sent[:1000])
     options = [*OPTIONS, "--engine", engine]
     first = world.start("same", *options)
-    until(lambda: first.alive() and sum(world.committed().values()) > 0)
+    world.until_committed(0, first)
     log, first.log = first.log, tmp_path / "first.log"
     log.rename(first.log)
     second = world.start("same", *options)
-    until(lambda: "engine opened" in second.told() and second.alive())
+    world.until(lambda: "engine opened" in second.told(), second)
     world.produce(sent[1000:])
     assert first.end() == 1
     assert "has taken over" in first.told()

@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.adapters.fake_clusterer import StreamClusterer as SmallClusterer
 from tests.kafka.brokers import PATIENCE, until
 
 MODEL = {REAL: ["--window", "100"], SMALL: []}
+LAST_LINES = 60
 QUICK = ["-X", "session.timeout.ms=6000", "-X", "transaction.timeout.ms=10000"]
 
 
@@ -35,7 +37,7 @@ class Worker:
         with log.open("ab") as stream:
             self.process = subprocess.Popen(
                 arguments,
-                env=environment(),
+                env=environment() | {"PYTHONFAULTHANDLER": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
@@ -54,6 +56,15 @@ class Worker:
         assert self.process.poll() is None, self.told()
         return True
 
+    def last_words(self) -> str:
+        """The end of its log; one that lives still is ended, and says first where it is."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGABRT)
+        code = self.process.wait(PATIENCE)
+        told = self.told().splitlines()
+        return "\n".join([f"worker {self.log.stem} (exit {code}):", *told[-LAST_LINES:]])
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(PATIENCE)
@@ -68,7 +79,10 @@ class Worker:
 
     def end(self) -> int:
         """Wait for the end."""
-        return self.process.wait(PATIENCE)
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"waited in vain for the end of {self.last_words()}") from None
 
 
 class World:
@@ -178,7 +192,7 @@ class World:
             return None
 
         try:
-            return until(asked)[1]
+            return until(asked, lambda: f"no end of {topic}, partition {partition}")[1]
         finally:
             reader.close()
 
@@ -195,10 +209,25 @@ class World:
             reader.close()
         return {place.partition: max(place.offset, 0) for place in told}
 
+    def until(self, condition: Callable[[], object], *workers: Worker) -> None:
+        """Wait for something; these workers must live until then."""
+        until(lambda: all(w.alive() for w in workers) and condition(), self.state)
+
     def until_done(self, *workers: Worker) -> None:
         """Wait until the group has committed everything; these workers must live until then."""
-        until(lambda: all(w.alive() and w.started() for w in workers))
-        until(lambda: all(w.alive() for w in workers) and self.committed() == self.sent)
+        self.until(lambda: all(w.started() for w in workers), *workers)
+        self.until(lambda: self.committed() == self.sent, *workers)
+
+    def until_committed(self, n: int, *workers: Worker) -> None:
+        """Wait until the group has committed more than so many messages."""
+        self.until(lambda: sum(self.committed().values()) > n, *workers)
+
+    def state(self) -> str:
+        """How things stand; ends the workers, which say where they are."""
+        told = [f"committed {self.committed()} of {self.sent}"]
+        with suppress(AssertionError):
+            told.append(f"written to {self.answers}, marks included: {self.written(self.answers)}")
+        return "\n".join(told + [worker.last_words() for worker in self.workers])
 
     def newest(self, lane: str) -> bytes:
         """The newest snapshot of an engine."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from streamclust.desk import Desk, address_of
 from streamclust.kernels import stream
 from tests.kernels import stream_references as plain
 
@@ -154,16 +155,21 @@ def test_assignments_equal_the_plain_ones(seed):
                 for row in rows[:, :d]
             ]
             found = np.zeros(40, dtype=np.int64)
-            view = (frame, tree, centers, stats, counts, gauges)
-            singles = [stream.assign(rows[i : i + 1].copy(), *view) for i in range(40)]
-            assert stream.assign_rows(rows, found, *view) == 40
+            parts = list(blank(d))
+            parts[:2], parts[3] = (frame, centers), stats
+            parts[8:] = tree, counts, gauges
+            desk, singles = Desk(*parts), []
+            for row in rows.copy():
+                singles.append(stream.assign_at(desk.address, address_of(row)))
+            places = address_of(rows), address_of(found)
+            assert stream.assign_rows_at(desk.address, *places, 40) == 40
             assert found.tolist() == expected == singles
 
 
 def blank(d, k=0, **settings):
     """Arrays for `observe`: no centers, a window of 20."""
     counts, gauges = np.zeros(stream.N_COUNTS, dtype=np.int64), np.zeros(stream.N_GAUGES)
-    counts[stream.NEXT_REFIT] = 10**9
+    counts[[stream.NEXT_REFIT, stream.NEXT_LOOK]] = 10**9
     gauges[[stream.STAMP, stream.P, stream.BY_EVENTS, stream.MIN_WEIGHT]] = -np.inf, 2.0, 1, 15
     frame = np.array([np.zeros(d), np.ones(d)])
     return (
@@ -190,6 +196,32 @@ def test_a_bad_value_or_weight_stops_before_anything_changes(bad, at):
     rows[0, at] = bad
     assert stream.observe(rows, *arrays_) == (0, stream.BAD_VALUE)
     assert all(np.array_equal(a, b) for a, b in zip(arrays_, before, strict=True))
+
+
+def test_arrays_that_are_reached_by_address_are_the_same_arrays():
+    rng = np.random.default_rng(4)
+    rows = np.hstack([rng.normal(size=(60, 3)), np.full((60, 1), np.nan), np.ones((60, 1))])
+    one, two = blank(3), blank(3)
+    for arrays_ in (one, two):
+        arrays_[-1][stream.REACH] = 3.0
+        arrays_[3][0, [stream.FENCE, stream.SCALE, stream.GAP, stream.RATE]] = 2.5, 1.5, 1.0, 17.0
+        arrays_[-2][stream.N_CENTERS] = 1
+    desk = Desk(*two)
+    for start in range(0, 60, 20):
+        block = rows[start : start + 20]
+        expected = stream.observe(block.copy(), *one)
+        mine = block.copy()
+        assert divmod(stream.observe_at(desk.address, address_of(mine), 20), 4) == expected
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_only_plain_arrays_have_a_place():
+    parts = list(blank(2))
+    with pytest.raises(ValueError, match="10 arrays"):
+        Desk(*parts[:-1])
+    for wrong in (np.zeros((2, 4))[:, ::2], np.zeros((2, 2), dtype=np.float32)):
+        with pytest.raises(ValueError, match="has no place"):
+            Desk(wrong, *parts[1:])
 
 
 def test_a_late_row_stops_before_anything_changes():
@@ -260,6 +292,7 @@ def test_fidelity_and_price_are_of_before_the_row_is_learned():
     arrays_[1][:2, 0] = 0.0, 4.0
     arrays_[3][:2, stream.FENCE] = 3.0
     arrays_[3][:2, stream.GAP] = 1.0
+    arrays_[3][:2, stream.CLUSTER] = 0, 1
     arrays_[8] = np.array([[0, 3.0, ~0, ~1]])  # the border of the centers lies at 2
     arrays_[-2][stream.N_CENTERS] = 2
     for x, fidelity in ((0.5, 1.0), (2.5, 0.5), (3.5, 2 / 3), (20.0, 2 / 3)):

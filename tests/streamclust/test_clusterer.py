@@ -18,7 +18,7 @@ from sklearn.metrics import adjusted_rand_score
 from streamclust import StreamClusterer, snapshot
 from streamclust.errors import InvalidParameter, InvalidPoint, NotReady, UnknownCluster
 from streamclust.events import Change, ClusterBorn, FeatureAdded, RefitDone, RefitSkipped
-from streamclust.results import Region
+from streamclust.results import Box, Region
 
 CENTERS = np.array([[0.0, 0.0, 0.0], [10.0, 0.0, 5.0], [0.0, 12.0, -5.0]])
 
@@ -509,7 +509,7 @@ def test_silence_is_noticed_while_time_passes():
         {"noise": 1},
         {"refit": "kmeans"},
         {"refit": 3},
-        {"refit_mode": "background"},
+        {"refit_mode": "thread"},
         {"refit_lag": 0},
         {"time_unit": "minutes"},
     ],
@@ -708,6 +708,49 @@ def test_rules_read_in_few_digits_and_hold_exactly():
     for x in events(window):
         held = [c for c in model.clusters if any(b.contains(x) for b in model.rule(c).boxes)]
         assert len(held) == 1
+
+
+def sides(text):
+    """The intervals that a printed line tells, by feature."""
+    box = {}
+    for part in text.split(" and "):
+        words = part.split()
+        if len(words) == 5:
+            box[words[2]] = (float(words[0]), float(words[4]))
+        else:
+            low, high = (-math.inf, words[2]) if words[1] == "<=" else (words[2], math.inf)
+            box[words[0]] = (float(low), float(high))
+    return box
+
+
+def test_a_printed_answer_is_true_of_its_event_and_means_the_same_on_the_window():
+    model = taught(n=900)
+    window = events(model._engine.scaling.origin + model._engine.window.points())
+    X = blobs(100, 5, 0.3)[0]
+    bounds = [b for box in model.rule(0).boxes for f, i in box.intervals.items() for b in i]
+    X[:, 0] = [
+        b if math.isfinite(b) else 0.0 for b in itertools.islice(itertools.cycle(bounds), 100)
+    ]
+    for x in events(X):
+        why = model.explain_one(x)
+        told, exact = Box(sides(why.line)), Box.of(why.conditions)
+        assert told.contains(x)
+        assert exact.contains(x)
+        assert all(told.contains(y) == exact.contains(y) for y in window)
+        assert str(why) == f"{why.line}; {why.fence}"
+        assert told.n_bounds == exact.n_bounds <= len(why.conditions)
+
+
+def test_what_is_printed_against_an_answer_is_untrue_of_its_event():
+    model = taught()
+    for x in events(blobs(40, 3, 0.3)[0]):
+        for c in model.clusters:
+            why = model.why_not_one(x, c)
+            if why.conditions:
+                told = Box(sides(why.line))
+                assert not any(
+                    Box({f: interval}).contains(x) for f, interval in told.intervals.items()
+                )
 
 
 def test_why_not_names_the_smallest_change_that_lands_an_event_there():

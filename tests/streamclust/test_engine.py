@@ -101,7 +101,7 @@ def test_a_state_whose_parts_do_not_fit_is_refused(tmp_path):
         "tracker": {},
         "router": None,
         "log": {"last_number": "x", "kept": [{"kind": "Exception"}]},
-        "refits": "many",
+        "refitter": {"refits": "many"},
     }
     for name, part in parts.items():
         bad = {**whole, "engine": {**whole["engine"], name: part}}

@@ -47,7 +47,7 @@ def counted(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Coun
     """Calls of Python functions of ours, their instructions, and compiled calls in `work`."""
     counts: Counter[str] = Counter()
     with monkeypatch.context() as patch:
-        for name in ("observe", "assign", "assign_rows"):
+        for name in ("observe_at", "assign_at", "assign_rows_at"):
             patch.setattr(stream, name, _counting(counts, name, getattr(stream, name)))
 
         def trace(frame, event, argument):
@@ -85,7 +85,7 @@ def test_an_event_costs_one_compiled_call_and_a_handful_of_instructions(options,
 
         learned, predicted = counted(learn, monkeypatch), counted(predict, monkeypatch)
         assert model._engine.log.last_number == number
-        assert (learned["observe"], predicted["assign"]) == (50, 50)
+        assert (learned["observe_at"], predicted["assign_at"]) == (50, 50)
         assert (learned["calls"], predicted["calls"]) == (3 * 50, 3 * 50)
         found.append((learned["instructions"] / 50, predicted["instructions"] / 50))
     # Neither the number of clusters nor that of features costs the interpreter anything.
@@ -101,10 +101,10 @@ def test_a_block_costs_one_compiled_call_however_long_it_is(monkeypatch):
     long = np.tile(rows, (20, 1))
     costs = {}
     for block in (rows, long):
-        model._engine.tracker.counts[stream.NEXT_REFIT] = 10**9
+        model._engine.tracker.counts[[stream.NEXT_REFIT, stream.NEXT_LOOK]] = 10**9
         learned = counted(lambda block=block: model.learn_many(block), monkeypatch)
         predicted = counted(lambda block=block: model.predict_many(block), monkeypatch)
-        assert (learned["observe"], predicted["assign_rows"]) == (1, 1)
+        assert (learned["observe_at"], predicted["assign_rows_at"]) == (1, 1)
         costs[len(block)] = (learned["instructions"], predicted["instructions"])
     assert costs[50] == costs[1000]
 

@@ -38,13 +38,15 @@ def test_identical_points_have_a_fence_of_zero():
 
 def test_noise_core_and_boundary():
     relative = np.array([1.0, 3.0, 1.1])
-    assert region(-1, relative, -1, 0.8) == (Region.NOISE, [])
-    assert region(7, relative, 0, 0.8) == (Region.BOUNDARY, [2])
-    assert region(7, relative, 0, 0.95) == (Region.CORE, [])
+    assert region(-1, relative, [7, 8, 9], 0.8) == (Region.NOISE, ())
+    assert region(7, relative, [7, 8, 9], 0.8) == (Region.BOUNDARY, (9,))
+    assert region(7, relative, [7, 8, 9], 0.95) == (Region.CORE, ())
 
 
 def test_a_misrouted_point_is_boundary_with_the_nearer_cluster_first():
-    assert region(7, np.array([2.0, 0.5, 1.0]), 0, 0.9) == (Region.BOUNDARY, [1, 2])
+    assert region(7, np.array([2.0, 0.5, 1.0]), [7, 8, 9], 0.9) == (Region.BOUNDARY, (8, 9))
+    # the nearest center of each cluster counts, and no cluster rivals itself
+    assert region(7, np.array([2.0, 0.5, 0.6]), [7, 7, 9], 0.8) == (Region.BOUNDARY, (9,))
 
 
 def test_at_most_a_twentieth_is_called_ambiguous_where_everything_is():

@@ -11,7 +11,7 @@ from streamclust.scaling import Scaling, guarded_scale
 def frozen(points: np.ndarray, kind: str = "robust") -> Scaling:
     scaling = Scaling(kind)
     scaling.widen(np.zeros(points.shape[1]))
-    scaling.freeze(points)
+    scaling.freeze(scaling.proposed(points))
     return scaling
 
 
@@ -50,9 +50,9 @@ def test_the_frozen_scale_is_kept_until_a_feature_drifts():
     points = np.random.default_rng(2).uniform(size=(500, 2))
     scaling = frozen(points)
     before = scaling.weights.copy()
-    assert not scaling.freeze(points * [1.2, 1.0])
+    assert not scaling.freeze(scaling.proposed(points * [1.2, 1.0]))
     assert np.array_equal(scaling.weights, before)
-    assert scaling.freeze(points * [1.0, 1.5])
+    assert scaling.freeze(scaling.proposed(points * [1.0, 1.5]))
     assert scaling.epoch == 2
 
 

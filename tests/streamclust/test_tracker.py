@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from streamclust.desk import address_of
 from streamclust.errors import InvariantBroken
 from streamclust.events import CenterDeleted, CenterInserted, CenterMoved, ClusterBorn, ClusterDied
 from streamclust.kernels import stream
-from streamclust.tracker import CenterTracker
-from streamclust.windows import Reservoir, SlidingWindow
+from streamclust.tracker import CenterTracker, Placing
+from streamclust.windows import RecentPoints, Reservoir
 
 FRAME = np.array([np.zeros(2), np.ones(2)])
-RECENT = SlidingWindow(10)
+RECENT = RecentPoints(10)
 RECENT.widen(2, 0)
 TABLE = np.array([[0.0, 0.0, -1.0, -1.0]])
 
@@ -27,33 +28,41 @@ def tracker(**changes):
         "max_clusters": 100,
         "by_tree": False,
         "fenced": True,
+        "window_decay": 0.0,
     }
     made = CenterTracker(**{**settings, **changes})
     made.widen(2)
     made.counts[stream.NEXT_REFIT] = 10**9
-    window = Reservoir(50, 0.0)
+    window = Reservoir(50)
     window.widen(2)
     return made, window
 
 
-def adopt(made, positions, ids=None):
+def adopt(made, positions, ids=None, clusters=None, spared=()):
     k = len(positions)
     ids = [made.new_id() for _ in range(k)] if ids is None else ids
-    return made.adopt(
-        ids,
-        np.array(positions, dtype=float),
-        np.full(k, 1.2),
-        np.full(k, 3.5),
-        np.full(k, 7),
-        np.full(k, 1 / k),
+    found = Placing(
+        ids=ids,
+        clusters=ids if clusters is None else clusters,
+        positions=np.array(positions, dtype=float),
+        scales=np.full(k, 1.2),
+        limits=np.full(k, 3.5),
+        sizes=np.full(k, 7),
+        shares=np.full(k, 1 / k),
     )
+    return made.adopt(found, spared)
+
+
+def observe(row, made, window):
+    desk = made.desk(FRAME, window, RECENT, TABLE)
+    return stream.observe_at(desk.address, address_of(row), 1) & 3
 
 
 def feed(made, window, points):
     found = []
     for point in points:
         row = np.array([[*point, np.nan, 1.0]])
-        if stream.observe(row, *made.view(FRAME, window, RECENT, TABLE))[1] == stream.ALERT:
+        if observe(row, made, window) == stream.ALERT:
             found += made.react(FRAME[1])
         made._check()
     return found
@@ -117,7 +126,7 @@ def test_time_that_passes_brings_deaths():
     made, window = tracker(by_events=False)
     feed_times = np.arange(100.0)
     for t in feed_times:
-        stream.observe(np.array([[0.0, 0.0, t, 1.0]]), *made.view(FRAME, window, RECENT, TABLE))
+        observe(np.array([[0.0, 0.0, t, 1.0]]), made, window)
     adopt(made, [[0, 0], [20, 0]])
     assert not made.pass_time(150.0)
     events = made.pass_time(10_000.0)

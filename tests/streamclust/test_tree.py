@@ -394,7 +394,7 @@ class TestCorrections:
         tree.correct(points, labels)
         tree._check()
         assert (tree.route_many(points) == labels).mean() > plain + 0.5 * (1 - plain)
-        assert 15 < tree.n_leaves <= 60
+        assert 15 < tree.n_leaves <= 15 * tree.leaves_per_center
 
     def test_with_one_leaf_per_center_there_are_none(self):
         centers, points = blobs(14, k=15, d=2, n=3000)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamclust import windows
-from streamclust.windows import Reservoir, SlidingWindow
+from streamclust.windows import RecentPoints, Reservoir
 
 
 def filled(n: int, capacity: int, decay: float, seed: int, weight: float = 1.0) -> Reservoir:
-    window = Reservoir(capacity, decay)
+    window = Reservoir(capacity, np.log(2) / decay if decay else None)
     window.widen(1)
     draws = np.random.default_rng(seed).exponential(size=n)
     for i in range(n):
@@ -67,7 +67,7 @@ def test_weights_sum_to_the_effective_size():
 def test_a_weight_counts_like_repetition():
     inside = []
     for seed in range(300):
-        window = Reservoir(10, 0.0)
+        window = Reservoir(10)
         window.widen(1)
         draws = np.random.default_rng(seed).exponential(size=100)
         for i in range(100):
@@ -78,7 +78,7 @@ def test_a_weight_counts_like_repetition():
 
 
 def test_two_reservoirs_merge_into_what_one_would_have_kept():
-    one, two, both = (Reservoir(20, 0.01) for _ in range(3))
+    one, two, both = (Reservoir(20, 70.0) for _ in range(3))
     for window in (one, two, both):
         window.widen(1)
     draws = np.random.default_rng(0).exponential(size=300)
@@ -111,7 +111,7 @@ def test_clear_and_is_empty():
 
 def test_a_state_restores_everything_and_a_false_one_is_refused():
     window = filled(30, 20, 0.1, 3)
-    other = Reservoir(20, 0.1)
+    other = Reservoir(20, window.half_life)
     other.from_state(window.to_state(), 1)
     row = np.array([99.0, 31.0, 1.0])
     window.update(row, 0.01)
@@ -120,15 +120,15 @@ def test_a_state_restores_everything_and_a_false_one_is_refused():
     assert np.array_equal(window.heap, other.heap)
     for change in ({"heap": np.zeros(21, dtype=np.int64)}, {"slots": np.zeros((20, 9))}):
         with pytest.raises(ValueError, match="window"):
-            Reservoir(20, 0.1).from_state({**window.to_state(), **change}, 1)
+            Reservoir(20, 7.0).from_state({**window.to_state(), **change}, 1)
     twice = window.to_state()
     twice["heap"][1] = twice["heap"][2]
     with pytest.raises(ValueError, match="every slot once"):
         other.from_state(twice, 1)
 
 
-def sliding(n: int, capacity: int) -> SlidingWindow:
-    ring = SlidingWindow(capacity)
+def sliding(n: int, capacity: int) -> RecentPoints:
+    ring = RecentPoints(capacity)
     ring.widen(1, 0)
     for tick in range(1, n + 1):
         ring.update(np.array([float(tick)]), tick)
@@ -164,7 +164,7 @@ def test_a_ring_of_wide_rows_is_shorter(monkeypatch):
 
 def test_a_ring_is_restored_and_a_false_state_refused():
     ring = sliding(25, 10)
-    other = SlidingWindow(10)
+    other = RecentPoints(10)
     other.from_state(ring.to_state(25), 1, 25)
     assert np.array_equal(ring.rows, other.rows)
     with pytest.raises(ValueError, match="do not fit"):

@@ -1,0 +1,348 @@
+"""When the window is clustered anew, where that runs, and what becomes of the clusters by it.
+
+A refit has three steps: a *sample* of the window is taken; a *survey* of it finds clusters, which
+depends on the sample alone and may run in a thread; the survey is *adopted*: identity, centers,
+fences. Inline the three follow one another. In the background the survey is adopted exactly
+`refit_lag` events after its sample was taken, ready or not: learning waits for it, so that no
+result depends on the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from streamclust.census import Census, boundary_ratio
+from streamclust.drift import BLOCK, Evidence, load
+from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
+from streamclust.features import FeatureSpace
+from streamclust.identity import SHARE, lineage, match, succeed
+from streamclust.kernels import stream
+from streamclust.refit.offered import build
+from streamclust.regions import AMBIGUOUS
+from streamclust.results import NOISE, FloatArray, IntArray
+from streamclust.router import Router
+from streamclust.scaling import Scaling
+from streamclust.survey import (
+    Sample,
+    Survey,
+    make_survey,
+    sample_of,
+    survey_of_centers,
+    survey_of_labels,
+)
+from streamclust.tracker import CenterTracker, Placing
+from streamclust.windows import Window
+
+WARM_UP = 40
+"""Events before anything is clustered."""
+FEWEST = 5
+"""Window points of a living center from which it is placed anew."""
+LONGEST = 20_000
+"""Events between two refits at the most."""
+ASKED = "asked for"
+"""Reason of a refit that a user asked for, which is always made at once."""
+INITIAL = "initial"
+"""Reason of the refit, or of what was given instead, that a model begins with."""
+NEVER = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A refit on its way: its survey comes at tick `due`."""
+
+    sample: Sample
+    due: int
+    survey: Future[Survey]
+
+
+class Refitter:
+    """Makes refits on the engine's components.
+
+    Attributes
+    ----------
+    estimator : object or None
+        What finds the clusters.
+    refits : int
+        Refits that were adopted.
+    ratio : float
+        The boundary ratio: the one that was set, or what the last refit suggests.
+    waited, longest_wait : float
+        Seconds that learning has waited for background refits, in all and at the most at once.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        seed: int,
+        features: FeatureSpace,
+        scaling: Scaling,
+        window: Window,
+        tracker: CenterTracker,
+        router: Router,
+    ) -> None:
+        self.estimator = build(settings["refit"], settings["n_clusters"], seed)
+        self.refits = 0
+        given = settings["boundary_ratio"]
+        self.ratio = AMBIGUOUS if given is None else float(given)
+        self._ratio_given = given is not None
+        self.evidence = Evidence()
+        self.waited = self.longest_wait = 0.0
+        self._p, self._most = float(settings["p"]), int(settings["max_clusters"])
+        self._lag = int(settings["refit_lag"]) if settings["refit_mode"] == "background" else 0
+        self._features, self._scaling, self._window = features, scaling, window
+        self._tracker, self._router = tracker, router
+        self._since = 0
+        self._pending: Pending | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        tracker.counts[stream.NEXT_REFIT] = WARM_UP
+
+    # ------------------------------------------------------------ when
+
+    def wake(self, alerts: int) -> Iterable[Event]:
+        """Return what an observed event has made due."""
+        tracker, reason = self._tracker, ""
+        if alerts & stream.LOOK:
+            tracker.counts[stream.NEXT_LOOK] = tracker.tick + BLOCK
+            if self.evidence.look(*tracker.take_look()) and self._pending is None:
+                self._since, reason = tracker.tick, "drift"
+        if alerts & stream.REFIT:
+            if self._pending is not None:
+                return (RefitReady(tick=tracker.tick, time=tracker.now),)
+            reason = reason or "schedule"
+        return (self.due(reason),) if reason else ()
+
+    def due(self, reason: str) -> RefitDue:
+        """Return the record of a refit that is due now."""
+        return RefitDue(tick=self._tracker.tick, time=self._tracker.now, reason=reason)
+
+    def _plan(self) -> None:
+        """Set when the next refit is due, and look for drift from here on.
+
+        Intervals grow by a factor with the events since the beginning, or since the last drift: by
+        a half while the window fills, then to the double. So the schedule depends on nothing but
+        the window, and an end of the growth is only evidence or the longest interval.
+        """
+        tracker, full = self._tracker, self._window.is_full
+        tick = tracker.tick
+        grown = tick - self._since
+        least = self._window.capacity // 2 if self._since else WARM_UP // 2
+        interval = min(max(grown if full else grown // 2, least), LONGEST)
+        tracker.counts[stream.NEXT_REFIT] = tick + interval
+        self.evidence.reset()
+        tracker.take_look()
+        # A young model changes by itself; and an alarm finds nothing new in an old window.
+        calm = full and tracker.k and self.estimator is not None
+        tracker.counts[stream.NEXT_LOOK] = tick + self._window.capacity if calm else NEVER
+
+    # ------------------------------------------------------------ where
+
+    def begin(self, event: RefitDue) -> Iterable[Event]:
+        """Refit now, or begin to in the background."""
+        tick, now, tracker = event.tick, event.time, self._tracker
+        if self._pending is not None:
+            self._pending.survey.result()  # one fit of the estimator at a time
+            self._pending = None
+        self._plan()
+        if self._window.is_empty:
+            return (RefitSkipped(tick=tick, time=now, reason="no events yet"),)
+        sample = self._sample(event)
+        if self.estimator is None:
+            self._scaling.freeze(sample.weights)
+            self._router.widen(self._scaling.weights, self._features.keys)
+            tracker.seek_births(sample.points, self._scaling.weights)
+            return (RefitSkipped(tick=tick, time=now, reason="refit=None"),)
+        if self._lag and sample.full and tracker.k and event.reason != ASKED:
+            tracker.counts[stream.NEXT_REFIT] = tick + self._lag
+            self._submit(sample)
+            return ()
+        survey = make_survey(self.estimator, sample, self._p, self._most)
+        return self.adopt(sample, survey, tick, now)
+
+    def finish(self, event: RefitReady) -> Iterable[Event]:
+        """Adopt the pending refit; wait for it where it is not ready."""
+        assert self._pending is not None
+        pending, self._pending = self._pending, None
+        begin = perf_counter()
+        survey = pending.survey.result()
+        wait = perf_counter() - begin
+        self.waited, self.longest_wait = self.waited + wait, max(self.longest_wait, wait)
+        self._plan()
+        sample, known = pending.sample, pending.sample.points.shape[1]
+        stand_ins = self._features.stand_ins[known:] - self._scaling.origin[known:]
+        if len(stand_ins):  # features were admitted since the sample was taken
+            sample = sample.widen(stand_ins)
+            survey = replace(survey, census=survey.census.widen(stand_ins))
+        return self.adopt(sample, survey, event.tick, event.time)
+
+    def adopt(self, sample: Sample, survey: Survey, tick: int, time: float) -> Iterable[Event]:
+        """Let the clusters of a survey be those of the model from now on.
+
+        Clusters are matched by the sample's points that each holds by the present centers; a center
+        that moved since the sample was taken goes on from where it is.
+        """
+        tracker, scaling, masses = self._tracker, self._scaling, sample.masses
+        points = sample.points
+        living = list(dict.fromkeys(tracker.clusters))
+        slots = tracker.owners(points, scaling.weights)
+        index = np.array([*map(living.index, tracker.clusters), -1], dtype=np.int64)
+        renewed = scaling.freeze(sample.weights)
+        self._router.widen(scaling.weights, self._features.keys)
+        census = survey.census.without(self._gone(sample, survey.census, living))
+        if not census.k:
+            return (RefitSkipped(tick=tick, time=time, reason="no cluster found"),)
+        matching = match(living, index[slots], census.labels, census.k, masses, tracker.pinned)
+        clusters = [matching.survivors.get(c, -1) for c in range(census.k)]
+        clusters = [tracker.new_id() if c < 0 else c for c in clusters]
+        placing = self._placing(sample, census, clusters, slots, not renewed)
+        events = tracker.adopt(placing, matching.unseen)
+        self._router.look(tracker, points, scaling.weights)
+        self.refits += 1
+        if not self._ratio_given:
+            self.ratio = boundary_ratio(
+                tracker.distances(points, scaling.weights),
+                tracker.living_stats,
+                np.array(tracker.clusters),
+                survey.ambiguous,
+            )
+        done = RefitDone(
+            tick=tick,
+            time=time,
+            reason=sample.reason,
+            asked=sample.tick,
+            clusters=census.k,
+            noise_share=float(masses[census.labels < 0].sum() / masses.sum()),
+        )
+        return (*events, *lineage(matching, clusters, census.cluster_masses, tick, time), done)
+
+    def _placing(
+        self, sample: Sample, census: Census, clusters: list[int], slots: IntArray, steady: bool
+    ) -> Placing:
+        """Say under which ids and where the centers of a census go on."""
+        tracker = self._tracker
+        owners = [clusters[c] for c in census.owners]
+        heirs = succeed(tracker.ids, tracker.clusters, slots, owners, census.members, sample.masses)
+        ids = []
+        for center, cluster in enumerate(owners):
+            fresh = cluster not in tracker.clusters and cluster not in ids
+            ids.append(heirs[center] if center in heirs else cluster if fresh else tracker.new_id())
+        positions, scales, limits = (
+            a.copy() for a in (census.positions, census.scales, census.limits)
+        )
+        for at, center in enumerate(ids):
+            if center not in tracker.ids:
+                continue
+            slot = tracker.slot(center)
+            if census.sizes[at] < FEWEST:  # too few to say anew where it is and how far it reaches
+                positions[at] = tracker.centers[slot]
+                scales[at], limits[at] = tracker.stats[slot, [stream.SCALE, stream.FENCE]]
+            elif center in sample.centers:
+                positions[at] += tracker.centers[slot] - sample.centers[center]
+        if sample.full and steady:
+            positions = tracker.keep_places(ids, positions, scales, self._scaling.weights)
+        shares = census.masses / sample.masses.sum()
+        return Placing(ids, owners, positions, scales, limits, census.sizes, shares)
+
+    def _gone(self, sample: Sample, census: Census, living: list[int]) -> list[int]:
+        """Return the clusters of a census that have died since the sample was taken."""
+        if sample.tick == self._tracker.tick:
+            return []
+        dead = ~np.isin(sample.owners, [*living, NOISE])
+        mass = np.bincount(census.labels[census.labels >= 0], minlength=census.k)
+        lost = np.bincount(census.labels[dead & (census.labels >= 0)], minlength=census.k)
+        return np.flatnonzero(lost >= SHARE * mass).tolist()
+
+    def given_labels(
+        self,
+        points: FloatArray,
+        masses: FloatArray,
+        labels: IntArray | None,
+        centers: FloatArray | None,
+    ) -> Iterable[Event]:
+        """Adopt labelled points; without labels each belongs to the nearest of the centers."""
+        sample = self._given(points, masses)
+        if labels is None:
+            assert centers is not None
+            table = stream.distance_table(points, centers, sample.weights, self._p)
+            labels = table.argmin(axis=1)
+        self._plan()
+        survey = survey_of_labels(sample, labels, self._p, self._most)
+        return self.adopt(sample, survey, sample.tick, self._tracker.now)
+
+    def given_centers(self, centers: FloatArray) -> Iterable[Event]:
+        """Adopt centers of which nothing else is known."""
+        sample = self._given(centers, np.ones(len(centers)))
+        return self.adopt(sample, survey_of_centers(sample, self._p), 0, self._tracker.now)
+
+    def _given(self, points: FloatArray, masses: FloatArray) -> Sample:
+        return Sample(
+            tick=self._tracker.tick,
+            reason=INITIAL,
+            points=points,
+            masses=masses,
+            weights=self._scaling.proposed(points),
+            owners=np.full(len(points), NOISE, dtype=np.int64),
+            centers={},
+            full=False,
+        )
+
+    def _submit(self, sample: Sample) -> None:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamclust-refit")
+            self._thread.submit(load)
+        survey = self._thread.submit(make_survey, self.estimator, sample, self._p, self._most)
+        self._pending = Pending(sample, sample.tick + self._lag, survey)
+
+    def _sample(self, event: RefitDue) -> Sample:
+        """Take the window as it is, and what the present centers say of it."""
+        tracker, weights = self._tracker, self._scaling.weights
+        points = self._window.points().copy()
+        ids = np.array([*tracker.clusters, NOISE], dtype=np.int64)  # slot -1 is the last entry
+        return Sample(
+            tick=event.tick,
+            reason=event.reason,
+            points=points,
+            masses=self._window.weights(event.time),
+            weights=self._scaling.proposed(points),
+            owners=ids[tracker.owners(points, weights)],
+            centers=dict(zip(tracker.ids, tracker.living.copy(), strict=True)),
+            full=self._window.is_full,
+        )
+
+    # ------------------------------------------------------------ figures and state
+
+    def figures(self) -> dict[str, float | int]:
+        """Return live figures by name; times are seconds of the wall clock."""
+        return {
+            "refits": self.refits,
+            "drift_alarms": self.evidence.alarms,
+            "refit_pending": int(self._pending is not None),
+            "refit_wait": self.waited,
+            "refit_wait_longest": self.longest_wait,
+        }
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers, strings and arrays from which `from_state` restores all."""
+        pending = self._pending
+        told = None if pending is None else {"due": pending.due, **pending.sample.to_state()}
+        return {
+            "refits": self.refits,
+            "ratio": self.ratio,
+            "since": self._since,
+            "evidence": self.evidence.to_state(),
+            "pending": told,
+        }
+
+    def from_state(self, state: Mapping[str, Any]) -> None:
+        """Take over a state; a refit on its way is begun again, with the same result."""
+        self.refits, self._since = int(state["refits"]), int(state["since"])
+        self.ratio = float(state["ratio"])
+        self.evidence.from_state(state["evidence"])
+        self._pending = None
+        if state["pending"] is not None:
+            self._submit(sample_of(state["pending"]))

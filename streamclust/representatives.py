@@ -1,0 +1,168 @@
+"""How many centers a cluster needs: one median, unless it misrepresents the group.
+
+Answers are given by the nearest center. Where much of a cluster lies nearer to the centers of
+others because it is bent or long, those answers would contradict the refit that found it, so the
+cluster gets another center there (engine.md, "Identity"). A cluster that is merely broader than its
+neighbour is not misrepresented: its points are near in units of its own scale.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamclust.kernels import stream
+from streamclust.results import FloatArray, IntArray
+from streamclust.robust import lp_median
+
+BoolArray = NDArray[np.bool_]
+
+MISFIT = 0.05
+"""Share of a cluster's weight that lies nearer to other clusters before it gets another center."""
+GAIN = 0.25
+"""Least part of that weight which another center must win back; and all of them of all clusters."""
+MOST = 8
+"""Centers of one cluster at the most."""
+FEWEST = 20
+"""Points that a center has at least, where its cluster has several."""
+PASSES = 2
+"""How often every misrepresented cluster is looked at."""
+ROUNDS = 3
+"""Rounds of placing a cluster's centers at the medians of their points, and assigning these."""
+
+
+def represent(
+    points: FloatArray, weights: FloatArray, labels: IntArray, frame_weights: FloatArray, p: float
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Give every cluster of a labelled window the centers that it needs.
+
+    Parameters
+    ----------
+    points : array of shape (n, n_features)
+    weights : array of shape (n,)
+        Weight of each point.
+    labels : int array of shape (n,)
+        Cluster 0 .. k - 1 of each point, or -1; every cluster is used.
+    frame_weights : array of shape (n_features,)
+        Scaling weights.
+    p : float
+        Order of the distance.
+
+    Returns
+    -------
+    members : int array of shape (n,)
+        Center of each point, or -1.
+    owners : int array of shape (m,)
+        Cluster of each center, ascending; a cluster's heaviest center comes first.
+    positions : array of shape (m, n_features)
+    """
+    cover = _Cover(points, weights, labels, frame_weights, p)
+    one_each, wrong = cover, cover.wrong()
+    bent = cover.bent(wrong)
+    if bent:
+        # Centers of one cluster take from its neighbours what these win back in their turn.
+        cover = copy(cover)
+        for _ in range(PASSES):
+            for cluster in bent:
+                cover.refine(cluster)
+        if weights[cover.wrong()].sum() > (1.0 - GAIN) * weights[wrong].sum():
+            cover = one_each
+    return cover.in_order()
+
+
+def medians(
+    points: FloatArray, weights: FloatArray, members: IntArray, frame_weights: FloatArray, p: float
+) -> FloatArray:
+    """Return the l_p median of every group of points 0 .. k - 1, shape (k, n_features)."""
+    groups = (members == c for c in range(int(members.max()) + 1))
+    found = [lp_median(points[g], weights[g], frame_weights, p) for g in groups]
+    return np.array(found).reshape(len(found), points.shape[1])
+
+
+class _Cover:
+    """Centers of all clusters, of which some have several."""
+
+    def __init__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        labels: IntArray,
+        frame_weights: FloatArray,
+        p: float,
+    ) -> None:
+        self.points, self.weights, self.labels = points, weights, labels
+        self.frame_weights, self.p = frame_weights, p
+        self.members = labels.copy()
+        self.positions = medians(points, weights, labels, frame_weights, p)
+        self.owners = np.arange(len(self.positions))
+
+    def bent(self, wrong: BoolArray) -> list[int]:
+        """Return the clusters, of one center each, that it misrepresents.
+
+        Many of their points are nearer to others, and that also in units of the clusters' scales.
+        """
+        table = self._distances(self.points, self.positions)
+        own = np.take_along_axis(table, np.maximum(self.labels, 0)[:, None], axis=1)[:, 0]
+        scales = [np.median(own[self.labels == c]) for c in range(len(self.positions))]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(table == 0.0, 0.0, table / np.array(scales))
+        far = wrong & (relative.argmin(axis=1) != self.labels)
+        kept = self.labels >= 0
+        mass = np.bincount(self.labels[kept], self.weights[kept])
+        lost = np.bincount(self.labels[far], self.weights[far], minlength=len(mass))
+        return np.flatnonzero(lost > MISFIT * mass).tolist()
+
+    def refine(self, cluster: int) -> None:
+        """Give a cluster more centers while they win enough of it back."""
+        mine = np.flatnonzero(self.labels == cluster)
+        enough = MISFIT * self.weights[mine].sum()
+        lost = mine[self.wrong()[mine]]
+        while self.weights[lost].sum() > enough and np.sum(self.owners == cluster) < MOST:
+            before = self.members, self.positions, self.owners
+            fits = self._add(mine, lost, cluster)
+            left = mine[self.wrong()[mine]]
+            if not fits or self.weights[left].sum() > (1.0 - GAIN) * self.weights[lost].sum():
+                self.members, self.positions, self.owners = before
+                return
+            lost = left
+
+    def wrong(self) -> BoolArray:
+        """Return which points lie nearer to a center of another cluster."""
+        nearest = self._distances(self.points, self.positions).argmin(axis=1)
+        return np.asarray((self.labels >= 0) & (self.owners[nearest] != self.labels))
+
+    def in_order(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return members, owners and positions, a cluster's heaviest center first."""
+        kept = self.members >= 0
+        mass = np.bincount(self.members[kept], self.weights[kept], minlength=len(self.owners))
+        order = np.lexsort((np.arange(len(self.owners)), -mass, self.owners))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        members = np.where(kept, rank[self.members], -1)
+        return members, self.owners[order], self.positions[order]
+
+    def _distances(self, points: FloatArray, centers: FloatArray) -> FloatArray:
+        return stream.distance_table(points, centers, self.frame_weights, self.p)
+
+    def _add(self, mine: IntArray, lost: IntArray, cluster: int) -> bool:
+        """Add a center for a cluster, begun at its lost points; tell whether all have enough."""
+        self.owners = np.append(self.owners, cluster)
+        self.positions = np.concatenate([self.positions, self.positions[:1]])
+        self.members = self.members.copy()
+        slots = np.flatnonzero(self.owners == cluster)
+        self.members[lost] = slots[-1]
+        for turn in range(ROUNDS):
+            if turn:
+                self.members[mine] = slots[
+                    self._distances(self.points[mine], self.positions[slots]).argmin(axis=1)
+                ]
+            for slot in slots.tolist():
+                group = mine[self.members[mine] == slot]
+                if len(group) < FEWEST:
+                    return False
+                self.positions[slot] = lp_median(
+                    self.points[group], self.weights[group], self.frame_weights, self.p
+                )
+        return True

@@ -1,0 +1,127 @@
+"""What a refit looks at and what it finds: a sample of the window, and a survey of the sample.
+
+A survey depends on its sample alone, so it may be made in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamclust.census import Census, label_window, take_census
+from streamclust.kernels import stream
+from streamclust.results import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The window as a refit sees it.
+
+    Attributes
+    ----------
+    tick : int
+        Events learned when it was taken.
+    reason : str
+        Why a refit was due.
+    points : array of shape (n, n_features)
+        Measured from the origin.
+    masses : array of shape (n,)
+        Weight of each point.
+    weights : array of shape (n_features,)
+        Scaling weights that the refit uses.
+    owners : int array of shape (n,)
+        Id of the cluster of each point by the centers of that time, or -1.
+    centers : mapping of center id to its position at that time
+    full : bool
+        Whether the window was full.
+    """
+
+    tick: int
+    reason: str
+    points: FloatArray
+    masses: FloatArray
+    weights: FloatArray
+    owners: IntArray
+    centers: Mapping[int, FloatArray]
+    full: bool
+
+    def widen(self, values: FloatArray) -> Sample:
+        """Return the sample with new features at the end, at `values` and of weight 0."""
+        points = np.hstack([self.points, np.tile(values, (len(self.points), 1))])
+        weights = np.concatenate([self.weights, np.zeros_like(values)])
+        room = np.zeros_like(values)
+        centers = {id: np.concatenate([place, room]) for id, place in self.centers.items()}
+        return replace(self, points=points, weights=weights, centers=centers)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return plain numbers, strings and arrays from which `sample_of` restores it."""
+        state = {name: getattr(self, name) for name in self.__slots__ if name != "centers"}
+        places = np.array(list(self.centers.values())).reshape(len(self.centers), -1)
+        return {**state, "center_ids": list(self.centers), "places": places}
+
+
+def sample_of(state: Mapping[str, Any]) -> Sample:
+    """Return the sample that `Sample.to_state` told."""
+    points, masses = np.array(state["points"], dtype=float), np.array(state["masses"], dtype=float)
+    owners, weights = np.array(state["owners"], dtype=np.int64), np.array(state["weights"])
+    if points.ndim != 2 or not len(points) == len(masses) == len(owners):
+        raise ValueError("the sample of a refit does not fit itself")
+    if weights.shape != points.shape[1:]:
+        raise ValueError("the sample of a refit has other features than its weights")
+    centers = dict(zip(map(int, state["center_ids"]), np.array(state["places"]), strict=True))
+    tick, reason, full = int(state["tick"]), str(state["reason"]), bool(state["full"])
+    return Sample(tick, reason, points, masses, weights, owners, centers, full)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found in a sample.
+
+    Attributes
+    ----------
+    census : Census
+    ambiguous : float or None
+        Share of boundary points, where the estimator is a three-way one.
+    """
+
+    census: Census
+    ambiguous: float | None = None
+
+
+def make_survey(estimator: Any, sample: Sample, p: float, max_clusters: int) -> Survey:
+    """Let an estimator find clusters in a sample."""
+    X = np.clip(sample.points * sample.weights, -stream.CLIP, stream.CLIP)[:, sample.weights > 0]
+    incumbent = None
+    if sample.full and sample.centers:
+        known, places = np.unique(sample.owners, return_inverse=True)
+        incumbent = (places - (known[0] < 0)).astype(np.int64)
+    labels = label_window(estimator, X, sample.masses, incumbent)
+    told = getattr(estimator, "boundary_", None)
+    found = survey_of_labels(sample, labels, p, max_clusters)
+    return found if told is None else replace(found, ambiguous=float(np.mean(told)))
+
+
+def survey_of_labels(sample: Sample, labels: IntArray, p: float, max_clusters: int) -> Survey:
+    """Return the clusters that a user's labels make of a sample, -1 for noise."""
+    return Survey(
+        take_census(sample.points, sample.masses, labels, sample.weights, p, max_clusters)
+    )
+
+
+def survey_of_centers(sample: Sample, p: float) -> Survey:
+    """Return one cluster around every point of a sample, which are given centers.
+
+    Nothing is known of their extent: a fence stands half way to the nearest other center, and the
+    scale is a third of that, as it is for a Gaussian of a few features.
+    """
+    k = len(sample.points)
+    apart = stream.distance_table(sample.points, sample.points, sample.weights, p)
+    np.fill_diagonal(apart, np.inf)
+    limits, each = apart.min(axis=1) / 2.0, np.arange(k)
+    sizes = np.zeros(k, dtype=np.int64)
+    return Survey(
+        Census(each, each, each, sample.points, limits / 3.0, limits, sample.masses, sizes)
+    )
