@@ -166,7 +166,8 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     All features when there are at most 8; otherwise the principal coordinates of above-average
     variance, at least 2 and at most 15 and an eighth of the total weight. That variance is measured
     with every feature cut to its inner range, so that a few wild values choose no coordinate. The
-    range is that of the rows: heaps of equal points must not make a feature constant.
+    range is that of the rows: heaps of equal points must not make a feature constant. Of more
+    features than points their principal coordinates are cut instead.
 
     Parameters
     ----------
@@ -174,20 +175,18 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
         Pairwise distinct.
     weights : float array of shape (n,)
     """
-    n, d = X.shape
     total = float(weights.sum())
     centred = X - weights @ X / total
-    if d <= PLAIN_DIMENSIONS:
+    if X.shape[1] <= PLAIN_DIMENSIONS:
         return np.ascontiguousarray(centred)
+    if X.shape[1] > len(X):  # distances depend on as many coordinates as there are points
+        values, basis = np.linalg.eigh(centred @ centred.T)
+        X = centred = basis * np.sqrt(np.maximum(values, 0.0))
     low, high = np.quantile(X, (TAIL, 1.0 - TAIL), axis=0)
     tame = np.clip(X, low, high)
     tame -= weights @ tame / total
     scaled = (tame if (low < high).any() else centred) * np.sqrt(weights)[:, None]
-    if d <= n:
-        values, basis = np.linalg.eigh(scaled.T @ scaled)
-    else:
-        values, left = np.linalg.eigh(scaled @ scaled.T)
-        basis = scaled.T @ (left / np.sqrt(np.maximum(values, RANK * values[-1])))
+    values, basis = np.linalg.eigh(scaled.T @ scaled)
     rank = int((values > RANK * values[-1]).sum())
     wanted = int((values > values.mean()).sum())
     most = max(2, min(CODE_DIMENSIONS, int(total / 8)))
