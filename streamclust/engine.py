@@ -365,7 +365,9 @@ class Engine:
         if not self.window.is_empty:
             self._place(self.window.points())
         self._renew_medians()
-        self.window.fill(self.features.stand_ins - self.scaling.origin)
+        points = np.nan_to_num(self.window.points())
+        groups = self.tracker.owners(points, self.scaling.weights)
+        self.window.fill(self.features.stand_ins - self.scaling.origin, groups)
         return self.refitter.begin(event)
 
     def _on_ready(self, event: RefitReady) -> Iterable[Event]:

@@ -38,7 +38,7 @@ from streamclust.survey import (
     survey_of_centers,
     survey_of_labels,
 )
-from streamclust.tracker import CenterTracker, Placing
+from streamclust.tracker import BIRTH_WEIGHT, CenterTracker, Placing
 from streamclust.windows import Window
 
 WARM_UP = 40
@@ -203,11 +203,7 @@ class Refitter:
         census = survey.census.without(self._gone(sample, survey.census, living))
         old = index[slots]
         matching = match(living, old, census.labels, census.k, masses, tracker.pinned)
-        vain = [
-            c
-            for c in matching.born
-            if silent(census, c, sample) or faint(census, c, sample, self._p)
-        ]
+        vain = [c for c in matching.born if self._in_vain(census, c, sample)]
         if vain and sample.reason != INITIAL:
             census = census.without(vain)
             matching = match(living, old, census.labels, census.k, masses, tracker.pinned)
@@ -263,6 +259,17 @@ class Refitter:
             positions = tracker.keep_places(ids, positions, scales, self._scaling.weights)
         shares = census.masses / sample.masses.sum()
         return Placing(ids, owners, positions, scales, limits, census.sizes, shares)
+
+    def _in_vain(self, census: Census, cluster: int, sample: Sample) -> bool:
+        """Whether a cluster without a parent is none: it has ended, or is no more than noise.
+
+        In a grown model it also needs as many events as a birth from outliers does.
+        """
+        if silent(census, cluster, sample) or faint(census, cluster, sample, self._p):
+            return True
+        share = census.cluster_masses[cluster] / sample.masses.sum()
+        few = self._tracker.gauges[stream.MASS] * share < BIRTH_WEIGHT
+        return bool(few and sample.full and self._tracker.k)
 
     def _gone(self, sample: Sample, census: Census, living: list[int]) -> list[int]:
         """Return the clusters of a census that have died since the sample was taken."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtr
 
 from streamclust.census import Census, label_window, take_census
 from streamclust.kernels import stream
@@ -114,13 +115,16 @@ def make_survey(estimator: Any, sample: Sample, p: float, max_clusters: int) -> 
 def silent(census: Census, cluster: int, sample: Sample) -> bool:
     """Whether a cluster has got no points for so long that it must have ended.
 
-    If it went on getting its share of the points, so many newer points without one of its own would
-    be as improbable as the silence at which a living cluster dies.
+    Its newest tenth may be strays. If it went on getting its share of the points, so few among all
+    that came since would be as improbable as the silence at which a living cluster dies.
     """
     mine = census.labels == cluster
-    newer = int(np.count_nonzero(sample.times > sample.times[mine].max()))
-    share = np.count_nonzero(mine) / (len(mine) - newer)
-    return newer > 0 and bool(share >= 1.0 or newer * np.log1p(-share) < np.log(CHANCE))
+    n = int(np.count_nonzero(mine))
+    strays = n // 10
+    last = np.sort(sample.times[mine])[n - 1 - strays]
+    since = int(np.count_nonzero(sample.times > last))
+    share = (n - strays) / (len(mine) - since)
+    return bool(bdtr(strays, since, min(share, 1.0)) < CHANCE)
 
 
 def faint(census: Census, cluster: int, sample: Sample, p: float) -> bool:

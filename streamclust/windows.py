@@ -100,10 +100,21 @@ class Window:
         """Measure the kept points from `origin` instead."""
         self.points()[:] -= origin
 
-    def fill(self, values: FloatArray) -> None:
-        """Put `values`, one per feature, where a coordinate was never seen."""
+    def fill(self, values: FloatArray, groups: IntArray) -> None:
+        """Put something where a coordinate was never seen: what others of the same group have.
+
+        Those that have the coordinate lend it in turn (hot-deck imputation), so that a feature that
+        came late does not part the points of before from those of after. Where nobody has it, it is
+        one of `values`, one per feature; `groups` is an int array of shape (n,).
+        """
         points = self.points()
-        points[:] = np.where(np.isnan(points), values, points)
+        for j in np.flatnonzero(np.isnan(points).any(axis=0)):
+            column = points[:, j]  # a view
+            for group in np.unique(groups[np.isnan(column)]):
+                absent = np.flatnonzero(np.isnan(column) & (groups == group))
+                lenders = np.flatnonzero(~np.isnan(column) & (groups == group))
+                lent = column[np.resize(lenders, len(absent))] if len(lenders) else values[j]
+                column[absent] = lent
 
     def medians(self, origin: FloatArray, fallback: FloatArray) -> FloatArray:
         """Return the median of every feature, from 0 as `origin` measures it."""

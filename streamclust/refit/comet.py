@@ -221,7 +221,9 @@ class COMET(BatchEstimator):
         carried: IntArray,
     ) -> tuple[IntArray, float, bool]:
         """`_cluster` where some points are background."""
-        known = None if former is None or former[dense].max() < 0 else former[dense]
+        known = None
+        if former is not None and former[dense].max() >= 0:
+            known = compact(former[dense], weights[dense])  # some may be background altogether
         told, length, kept = self._cluster(
             points[dense], weights[dense], known, carried[dense], dense=True
         )

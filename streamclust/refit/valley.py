@@ -70,7 +70,8 @@ def join_without_valley(choice: Choice, code: Code, graph: Graph) -> IntArray:
     rows, columns = np.array(joined).T
     links = coo_array((np.ones(len(joined)), (rows, columns)), shape=(k, k))
     _, piece = connected_components(links, directed=False)
-    return compact(np.where(labels >= 0, piece[labels], -1), code.weights, 0.0)
+    joined = np.where(labels >= 0, piece[labels], -1).astype(np.int64)
+    return compact(joined, code.weights, 0.0)
 
 
 def _valley(code: Code, one: IntArray, other: IntArray) -> bool:

@@ -403,7 +403,7 @@ class TestCorrections:
         assert tree.n_leaves == 15
 
     @pytest.mark.parametrize("change", ["delete", "move"])
-    def test_a_change_of_a_named_center_drops_them(self, change):
+    def test_the_end_of_a_named_center_drops_them_and_its_move_does_not(self, change):
         centers, points = blobs(15, k=15, d=2, n=3000)
         tree = tree_of(centers, points)
         tree.correct(points, distances(points, centers, 1.0, 2.0).argmin(axis=1))
@@ -411,10 +411,13 @@ class TestCorrections:
         other = next(id for id in correction.owner.tolist() if id != leaf)
         untouched = [leaf for leaf, c in tree._corrections.by_leaf.items() if other not in c.owner]
         version = tree.version
-        if change == "delete":
-            tree.delete(other)
-        else:
+        if change == "move":
+            before = set(tree._corrections.by_leaf)
             tree.move(other, centers[other] + 1e-9)
+            tree._check()
+            assert set(tree._corrections.by_leaf) == before
+            return
+        tree.delete(other)
         tree._check()
         assert tree.version > version
         assert leaf not in tree._corrections.by_leaf

@@ -96,9 +96,17 @@ def test_new_features_are_nan_until_filled():
     assert np.isnan(window.points()[:, 1]).all()
     medians = window.medians(np.array([0.0, 0.0]), np.array([9.0, 9.0]))
     assert medians.tolist() == [2.0, 9.0]
-    window.fill(np.array([0.0, 4.0]))
+    window.fill(np.array([0.0, 4.0]), np.zeros(5, dtype=np.int64))
     assert window.points()[:, 1].tolist() == [4.0] * 5
     assert window.slots[:5, 2].tolist() == [0, 1, 2, 3, 4]  # times moved along
+
+
+def test_who_has_a_coordinate_lends_it_to_others_of_the_group():
+    window = filled(6, 10, 0.0, 0)
+    window.widen(2)
+    window.points()[:, 1] = [1.0, 2.0, np.nan, np.nan, np.nan, 7.0]
+    window.fill(np.array([0.0, 4.0]), np.array([0, 0, 0, 0, 1, 2]))
+    assert window.points()[:, 1].tolist() == [1.0, 2.0, 1.0, 2.0, 4.0, 7.0]
 
 
 def test_clear_and_is_empty():
