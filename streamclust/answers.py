@@ -61,12 +61,14 @@ class Answers:
         self._desk: Desk
         self._labels: list[int] = []
         self._clusters: IntArray = np.zeros(0, dtype=np.int64)
+        self._alone = True
 
     def refresh(self, desk: Desk) -> None:
         """Take over where the components' arrays are, after any of them was replaced."""
         t = self._tracker
         self._desk = desk
         self._clusters = np.array(t.clusters, dtype=np.int64)
+        self._alone = len(set(t.clusters)) == t.k  # whether each cluster has one center
         self._labels = [*t.clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
@@ -115,9 +117,11 @@ class Answers:
         label, relative = self._labels[slot], self._relative(row)
         if label == NOISE:
             return Assignment(NOISE, Region.NOISE, (), float(relative.min()), absent)
+        own = relative[slot] if self._alone else relative[self._clusters == label].min()
+        if np.count_nonzero(relative * self.ratio <= own) == 1:  # its own center
+            return Assignment(label, Region.CORE, (), float(own), absent)
         where, rivals = region(label, relative, self._clusters, self.ratio)
-        own = float(relative[self._clusters == label].min())
-        return Assignment(label, where, rivals, own, absent)
+        return Assignment(label, where, rivals, float(own), absent)
 
     def explain(self, x: Mapping[FeatureName, Any]) -> Explanation:
         """Return the conditions and the fence that gave an event its label."""
