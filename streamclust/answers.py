@@ -61,14 +61,14 @@ class Answers:
         self._desk: Desk
         self._labels: list[int] = []
         self._clusters: IntArray = np.zeros(0, dtype=np.int64)
-        self._alone = True
+        self._standing: FloatArray = np.zeros(2)  # what `kernels.stream.place_at` tells
+        self._out = address_of(self._standing)
 
     def refresh(self, desk: Desk) -> None:
         """Take over where the components' arrays are, after any of them was replaced."""
         t = self._tracker
         self._desk = desk
         self._clusters = np.array(t.clusters, dtype=np.int64)
-        self._alone = len(set(t.clusters)) == t.k  # whether each cluster has one center
         self._labels = [*t.clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
@@ -108,20 +108,24 @@ class Answers:
         """Return cluster id, region, alternatives and scaled distance of an event."""
         absent: tuple[FeatureName, ...] = ()
         row, read = self._features.row, self._features.read(x, 0.0, 1.0)
-        slot = stream.assign_at(self._desk.address, read) if read else stream.REFUSED
+        slot = (
+            stream.place_at(self._desk.address, read, self.ratio, self._out)
+            if read
+            else stream.REFUSED
+        )
         if slot == stream.REFUSED:
             row, absent = self._resolve(x)
-            slot = self._slot(row)
+            slot = stream.place_at(self._desk.address, address_of(row), self.ratio, self._out)
         if not self._tracker.k:
             return Assignment(NOISE, Region.COLD, substituted=absent)
-        label, relative = self._labels[slot], self._relative(row)
-        if label == NOISE:
-            return Assignment(NOISE, Region.NOISE, (), float(relative.min()), absent)
-        own = relative[slot] if self._alone else relative[self._clusters == label].min()
-        if np.count_nonzero(relative * self.ratio <= own) == 1:  # its own center
-            return Assignment(label, Region.CORE, (), float(own), absent)
-        where, rivals = region(label, relative, self._clusters, self.ratio)
-        return Assignment(label, where, rivals, float(own), absent)
+        far, rivals = self._standing.tolist()
+        if slot < 0:
+            return Assignment(NOISE, Region.NOISE, (), far, absent)
+        label = self._labels[slot]
+        if not rivals:
+            return Assignment(label, Region.CORE, (), far, absent)
+        where, others = region(label, self._relative(row), self._clusters, self.ratio)
+        return Assignment(label, where, others, far, absent)
 
     def explain(self, x: Mapping[FeatureName, Any]) -> Explanation:
         """Return the conditions and the fence that gave an event its label."""

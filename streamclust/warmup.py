@@ -31,6 +31,7 @@ def warm_up() -> str | None:
         model.predict_many(X.astype(np.float32))
         model.transform_one(x)
         model.explain_one(x)
+        model.assign_one(x)
         model.metrics()
         model.tick(10 * EVENTS)
     return compiled.cache_folder(stream.observe_at)

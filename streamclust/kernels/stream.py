@@ -608,6 +608,38 @@ def assign_at(desk: int, row: int) -> int:
 
 
 @entry_kernel
+def place_at(desk: int, row: int, ratio: float, out: int) -> int:
+    """`assign_at`, and tell into the two floats at `out` how the row stands among the clusters.
+
+    First its relative distance (in units of a center's scale) to its cluster, or for noise to the
+    nearest one; then how many centers of other clusters are so near that their relative distance
+    times `ratio` is at most that. Nothing is told where the row is refused or there is no center.
+    """
+    at, told = ints_at(desk, N_DESK), floats_at(out, 1, 2)[0]
+    d, k = at[AT_FRAME + 2], ints_at(at[AT_COUNTS], N_COUNTS)[N_CENTERS]
+    slot = assign_at(desk, row)
+    if slot == REFUSED or k == 0:
+        return slot
+    point, weights = floats_at(row, 1, d + 2)[0], floats_at(at[AT_FRAME], 2, d)[1]
+    centers = floats_at(at[AT_CENTERS], at[AT_CENTERS + 1], d)
+    stats = floats_at(at[AT_STATS], at[AT_STATS + 1], N_STATS)
+    p = floats_at(at[AT_GAUGES], 1, N_GAUGES)[0, P]
+    relative = np.empty(k)
+    own = np.inf
+    for c in range(k):
+        dist = distance(point, centers[c], weights, p)
+        relative[c] = dist / stats[c, SCALE] if dist > 0.0 else 0.0
+        if slot < 0 or stats[c, CLUSTER] == stats[slot, CLUSTER]:
+            own = min(own, relative[c])
+    rivals = 0.0
+    for c in range(k):
+        if relative[c] * ratio <= own and slot >= 0 and stats[c, CLUSTER] != stats[slot, CLUSTER]:
+            rivals += 1.0
+    told[0], told[1] = own, rivals
+    return slot
+
+
+@entry_kernel
 def assign_rows_at(desk: int, rows: int, slots: int, n: int) -> int:
     """`answer` the n rows at an address, into the slots at another; return where it stopped.
 

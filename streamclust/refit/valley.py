@@ -70,8 +70,8 @@ def join_without_valley(choice: Choice, code: Code, graph: Graph) -> IntArray:
     rows, columns = np.array(joined).T
     links = coo_array((np.ones(len(joined)), (rows, columns)), shape=(k, k))
     _, piece = connected_components(links, directed=False)
-    joined = np.where(labels >= 0, piece[labels], -1).astype(np.int64)
-    return compact(joined, code.weights, 0.0)
+    told = np.where(labels >= 0, piece[labels], -1).astype(np.int64)
+    return compact(told, code.weights, 0.0)
 
 
 def _valley(code: Code, one: IntArray, other: IntArray) -> bool:

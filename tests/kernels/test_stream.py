@@ -126,6 +126,25 @@ def tree_of(rng, d, k, leaves):
     return np.column_stack([nodes[:, 0], rng.normal(size=m), nodes[:, 1:]])
 
 
+def check_places(desk, rows, parts, k, p, ratio=0.8):
+    """How rows, measured from the origin, stand among the centers."""
+    frame, centers, stats = parts[0], parts[1], parts[3]
+    told = np.zeros(2)
+    for row in rows:
+        again = row.copy()
+        again[: frame.shape[1]] += frame[0]
+        slot = stream.place_at(desk.address, address_of(again), ratio, address_of(told))
+        far = [plain.distance(again[: frame.shape[1]], c, frame[1], p) for c in centers[:k]]
+        relative = np.array(far) / stats[:k, stream.SCALE]
+        clusters = stats[:k, stream.CLUSTER]
+        mine = clusters == clusters[slot] if slot >= 0 else np.ones(k, dtype=bool)
+        own = relative[mine].min()
+        assert told[0] == pytest.approx(own)
+        rivals = relative[~mine] * ratio
+        if np.all(np.abs(rivals - own) > 1e-9):
+            assert told[1] == np.count_nonzero(rivals <= own)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_assignments_equal_the_plain_ones(seed):
     rng = np.random.default_rng(seed)
@@ -134,6 +153,8 @@ def test_assignments_equal_the_plain_ones(seed):
     frame = np.array([rng.normal(size=d), rng.uniform(0, 2, d)])
     centers, stats = rng.normal(size=(k + 2, d)), np.zeros((k + 2, stream.N_STATS))
     stats[:, stream.FENCE] = rng.uniform(0.1, 2, k + 2)
+    stats[:, stream.SCALE] = rng.uniform(0.1, 1, k + 2)
+    stats[:, stream.CLUSTER] = rng.integers(0, 3, k + 2)
     counts, gauges = np.zeros(stream.N_COUNTS, dtype=np.int64), np.zeros(stream.N_GAUGES)
     counts[stream.N_CENTERS] = k
     p = gauges[stream.P] = float(rng.choice([1.0, 2.0, 3.0]))
@@ -164,6 +185,7 @@ def test_assignments_equal_the_plain_ones(seed):
             places = address_of(rows), address_of(found)
             assert stream.assign_rows_at(desk.address, *places, 40) == 40
             assert found.tolist() == expected == singles
+            check_places(desk, rows, parts, k, p)
 
 
 def blank(d, k=0, **settings):

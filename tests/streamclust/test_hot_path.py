@@ -49,7 +49,7 @@ def counted(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Coun
     """Calls of Python functions of ours, their instructions, and compiled calls in `work`."""
     counts: Counter[str] = Counter()
     with monkeypatch.context() as patch:
-        for name in ("observe_at", "assign_at", "assign_rows_at"):
+        for name in ("observe_at", "assign_at", "place_at", "assign_rows_at"):
             patch.setattr(stream, name, _counting(counts, name, getattr(stream, name)))
 
         def trace(frame, event, argument):
