@@ -8,6 +8,8 @@ from streamclust.nodes import RoutingTable
 from streamclust.results import FloatArray
 
 Intervals = dict[int, tuple[float, float]]
+FREE = (-math.inf, math.inf)
+"""The interval of a feature that no condition bounds."""
 
 
 def path_of(table: RoutingTable, x: FloatArray) -> list[tuple[int, bool, float]]:
@@ -74,15 +76,17 @@ def _merge_once(boxes: list[Intervals]) -> bool:
 
 def _merged(a: Intervals, b: Intervals) -> Intervals | None:
     """The one box that is the union of two, if there is one."""
-    free = (-math.inf, math.inf)
-    differing = [i for i in {**a, **b} if a.get(i, free) != b.get(i, free)]
-    if len(differing) > 1:
-        return None
-    if not differing:
+    differing = -1
+    for some, others in ((a, b), (b, a)):
+        for i, bounds in some.items():
+            if i != differing and others.get(i) != bounds:
+                if differing >= 0:
+                    return None
+                differing = i
+    if differing < 0:
         return a
-    i = differing[0]
-    (low_a, high_a), (low_b, high_b) = a.get(i, free), b.get(i, free)
+    (low_a, high_a), (low_b, high_b) = a.get(differing, FREE), b.get(differing, FREE)
     if high_a < low_b or high_b < low_a:
         return None
     whole = (min(low_a, low_b), max(high_a, high_b))
-    return {j: v for j, v in {**a, i: whole}.items() if v != free}
+    return {j: v for j, v in {**a, differing: whole}.items() if v != FREE}

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.census import Census, boundary_ratio
-from streamclust.drift import BLOCK, Evidence, load
+from streamclust.drift import BLOCK, Evidence
 from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
 from streamclust.features import FeatureSpace
 from streamclust.identity import SHARE, lineage, match, succeed
@@ -318,7 +318,6 @@ class Refitter:
     def _submit(self, sample: Sample) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamclust-refit")
-            self._thread.submit(load)
         survey = self._thread.submit(make_survey, self.estimator, sample, self._p, self._most)
         self._pending = Pending(sample, sample.tick + self._lag, survey)
 

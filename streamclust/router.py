@@ -38,7 +38,9 @@ ENTRIES = 1 << 22
 FAITHFUL = 0.99
 """Prequential fidelity from which a refit that moved nothing leaves the tree as it is: calm ids."""
 RELEARN = 500
-"""Events between two lessons in corrections at the least, where centers have only moved."""
+"""Events between two lessons in corrections at the least, where centers have only moved ..."""
+SLIP = 0.005
+"""... and by how much fidelity must have fallen since the last: a lesson that was learned stays."""
 BORROW = 30.0
 """Recent points at which a cluster's copies use as many residuals of other clusters as its own."""
 
@@ -65,6 +67,7 @@ class Router:
         self._stale = False
         self._moved = False
         self._corrected = 0
+        self._peak = 0.0
         self.table: FloatArray
         self.compile({})
 
@@ -108,7 +111,9 @@ class Router:
         before, known = self._settled, self.tree.ids
         if self._stale:
             self.tree.follow(dict(zip(tracker.ids, tracker.placed, strict=False)))
-        unfaithful = not tracker.gauges[stream.FIDELITY] >= FAITHFUL
+        fidelity = float(tracker.gauges[stream.FIDELITY])
+        unfaithful = not fidelity >= FAITHFUL
+        self._peak = max(self._peak, fidelity)
         improvable = self._looked and unfaithful
         if improvable:
             self.tree.reconsider()
@@ -116,11 +121,12 @@ class Router:
         redrawn = self.tree.rebuilds > before[2] or self.tree.ids != known
         self._moved |= self._stale
         self._stale, self._looked, self._coming = False, False, {}
-        drifted = self._moved and unfaithful and tick >= self._corrected + RELEARN
+        slipped = unfaithful and fidelity < self._peak - SLIP
+        drifted = self._moved and slipped and tick >= self._corrected + RELEARN
         if redrawn or improvable or drifted:
             # A coordinate that was never seen belongs to a feature that does not count yet.
             self._correct(tracker, np.nan_to_num(points), weights)
-            self._moved, self._corrected = False, tick
+            self._moved, self._corrected, self._peak = False, tick, fidelity
         if self.tree.version == before[0]:
             return ()
         self.compile({c: s for s, c in enumerate(tracker.ids)})
@@ -208,6 +214,7 @@ class Router:
             "settled": list(self._settled),
             "moved": self._moved,
             "corrected": self._corrected,
+            "peak": self._peak,
         }
 
     def from_state(self, state: dict[str, Any], tracker: CenterTracker) -> None:
@@ -218,6 +225,7 @@ class Router:
         self._texts = {int(c): str(text) for c, text in state["texts"]}
         self._boxes = self._read(tracker)
         self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
+        self._peak = float(state["peak"])
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})

@@ -60,23 +60,29 @@ class RuleBook:
         fence = self.fence(self.heaviest(cluster))
         return Rule(cluster, boxes, fence, _lines(boxes, self._digits()))
 
-    def boxes(self, cluster: int) -> tuple[Box, ...]:
-        """Return one interval per bounded feature for every leaf group that answers `cluster`."""
-        boxes = [
-            Box(
-                {
-                    self._features.names[j]: (self._threshold(j, low), self._threshold(j, high))
-                    for j, (low, high) in box.items()
-                }
-            )
-            for box in self._intervals(cluster)
-        ]
+    def boxes(
+        self, cluster: int, known: dict[tuple[int, float], float] | None = None
+    ) -> tuple[Box, ...]:
+        """Return one interval per bounded feature for every leaf group that answers `cluster`.
+
+        `known` remembers thresholds by feature and cut: the boxes of one tree share them.
+        """
+        known = {} if known is None else known
+        boxes = []
+        for box in self._intervals(cluster):
+            told = {}
+            for j, cuts in box.items():
+                for cut in cuts:
+                    if (j, cut) not in known:
+                        known[j, cut] = self._threshold(j, cut)
+                told[self._features.names[j]] = (known[j, cuts[0]], known[j, cuts[1]])
+            boxes.append(Box(told))
         return tuple(sorted(boxes, key=lambda box: box.n_bounds))
 
     def texts(self, clusters: Iterable[int]) -> dict[int, str]:
         """Return the boxes of living clusters, each cluster's in one line."""
-        digits = self._digits()
-        return {cluster: either(_lines(self.boxes(cluster), digits)) for cluster in clusters}
+        digits, known = self._digits(), dict[tuple[int, float], float]()
+        return {cluster: either(_lines(self.boxes(cluster, known), digits)) for cluster in clusters}
 
     def why_not(
         self, label: int, cluster: int, point: FloatArray, value: FloatArray, ask: Ask

@@ -51,7 +51,7 @@ DOOR_FLOORS: dict[float, str] = {
 # Who may import a library; every other module of both packages may not.
 HOMES = {
     "numba": {"streamclust.kernels"},
-    "river": {"streamclust.clusterer"},
+    "river": {"streamclust.clusterer", "streamclust.drift"},
     "river.metrics": {"streamclust.evaluate"},
     "river.drift": {"streamclust.clusterer", "streamclust.drift"},
     "safetensors": {"streamclust.snapshot"},
