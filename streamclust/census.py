@@ -115,8 +115,9 @@ def take_census(
     A cluster that one median misrepresents gets several centers. Clusters whose medians coincide in
     every counted feature are one cluster: no threshold could tell them apart.
     """
-    labels = _distinct(_heaviest(labels, weights, max_clusters), points, weights, frame_weights, p)
-    members, owners, positions = represent(points, weights, labels, frame_weights, p)
+    labels = _heaviest(labels, weights, max_clusters)
+    labels, centers = _distinct(labels, points, weights, frame_weights, p)
+    members, owners, positions = represent(points, weights, labels, centers, frame_weights, p)
     own = [np.flatnonzero(members == c) for c in range(len(positions))]
     masses = [weights[m] for m in own]
     distances = [
@@ -172,11 +173,13 @@ def _heaviest(labels: IntArray, weights: FloatArray, most: int) -> IntArray:
 
 def _distinct(
     labels: IntArray, points: FloatArray, weights: FloatArray, frame_weights: FloatArray, p: float
-) -> IntArray:
-    """Join the clusters whose medians coincide in every counted feature."""
-    counted = medians(points, weights, labels, frame_weights, p)[:, frame_weights > 0]
+) -> tuple[IntArray, FloatArray]:
+    """Join the clusters whose medians coincide in every counted feature; return the medians too."""
+    centers = medians(points, weights, labels, frame_weights, p)
+    counted = centers[:, frame_weights > 0]
     _, first, same = np.unique(counted, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(counted):
-        return labels
+        return labels, centers
     rank = np.argsort(np.argsort(first))
-    return np.where(labels >= 0, rank[same.reshape(-1)][labels], -1)
+    labels = np.where(labels >= 0, rank[same.reshape(-1)][labels], -1)
+    return labels, medians(points, weights, labels, frame_weights, p)

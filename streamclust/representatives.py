@@ -34,7 +34,12 @@ ROUNDS = 3
 
 
 def represent(
-    points: FloatArray, weights: FloatArray, labels: IntArray, frame_weights: FloatArray, p: float
+    points: FloatArray,
+    weights: FloatArray,
+    labels: IntArray,
+    centers: FloatArray,
+    frame_weights: FloatArray,
+    p: float,
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Give every cluster of a labelled window the centers that it needs.
 
@@ -45,6 +50,8 @@ def represent(
         Weight of each point.
     labels : int array of shape (n,)
         Cluster 0 .. k - 1 of each point, or -1; every cluster is used.
+    centers : array of shape (k, n_features)
+        l_p median of each cluster.
     frame_weights : array of shape (n_features,)
         Scaling weights.
     p : float
@@ -58,7 +65,7 @@ def represent(
         Cluster of each center, ascending; a cluster's heaviest center comes first.
     positions : array of shape (m, n_features)
     """
-    cover = _Cover(points, weights, labels, frame_weights, p)
+    cover = _Cover(points, weights, labels, centers, frame_weights, p)
     one_each, wrong = cover, cover.wrong()
     bent = cover.bent(wrong)
     if bent:
@@ -89,13 +96,14 @@ class _Cover:
         points: FloatArray,
         weights: FloatArray,
         labels: IntArray,
+        centers: FloatArray,
         frame_weights: FloatArray,
         p: float,
     ) -> None:
         self.points, self.weights, self.labels = points, weights, labels
         self.frame_weights, self.p = frame_weights, p
         self.members = labels.copy()
-        self.positions = medians(points, weights, labels, frame_weights, p)
+        self.positions = centers
         self.owners = np.arange(len(self.positions))
 
     def bent(self, wrong: BoolArray) -> list[int]:
