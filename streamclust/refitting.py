@@ -96,6 +96,7 @@ class Refitter:
         self.evidence = Evidence()
         self.waited = self.longest_wait = 0.0
         self._p, self._most = float(settings["p"]), int(settings["max_clusters"])
+        self._told = settings["n_clusters"] is not None
         self._lag = int(settings["refit_lag"]) if settings["refit_mode"] == "background" else 0
         self._features, self._scaling, self._window = features, scaling, window
         self._tracker, self._router = tracker, router
@@ -168,7 +169,7 @@ class Refitter:
             tracker.counts[stream.NEXT_REFIT] = tick + self._lag
             self._submit(sample)
             return ()
-        survey = make_survey(self.estimator, sample, self._p, self._most)
+        survey = make_survey(self.estimator, sample, self._p, self._most, self._told)
         return self.adopt(sample, survey, tick, now)
 
     def finish(self, event: RefitReady) -> Iterable[Event]:
@@ -318,7 +319,8 @@ class Refitter:
     def _submit(self, sample: Sample) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamclust-refit")
-        survey = self._thread.submit(make_survey, self.estimator, sample, self._p, self._most)
+        how = self._p, self._most, self._told
+        survey = self._thread.submit(make_survey, self.estimator, sample, *how)
         self._pending = Pending(sample, sample.tick + self._lag, survey)
 
     def _sample(self, event: RefitDue) -> Sample:

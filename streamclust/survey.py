@@ -16,6 +16,8 @@ from streamclust.census import Census, label_window, take_census
 from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
 
+LOST = 0.4
+"""Share of a cluster nearer to others from which it is the background of those."""
 CHANCE = 1e-6
 """A silence of this probability is the end of a cluster."""
 
@@ -99,32 +101,57 @@ class Survey:
     ambiguous: float | None = None
 
 
-def make_survey(estimator: Any, sample: Sample, p: float, max_clusters: int) -> Survey:
-    """Let an estimator find clusters in a sample."""
+def make_survey(
+    estimator: Any, sample: Sample, p: float, max_clusters: int, told: bool = False
+) -> Survey:
+    """Let an estimator find clusters in a sample; `told` is whether it was told how many."""
     X = np.clip(sample.points * sample.weights, -stream.CLIP, stream.CLIP)[:, sample.weights > 0]
     incumbent = None
     if sample.full and sample.centers:
         known, places = np.unique(sample.owners, return_inverse=True)
         incumbent = (places - (known[0] < 0)).astype(np.int64)
     labels = label_window(estimator, X, sample.masses, incumbent)
-    told = getattr(estimator, "boundary_", None)
+    boundary = getattr(estimator, "boundary_", None)
     found = survey_of_labels(sample, labels, p, max_clusters)
-    return found if told is None else replace(found, ambiguous=float(np.mean(told)))
+    if not told:
+        found = replace(found, census=without_background(found.census, sample, p))
+    return found if boundary is None else replace(found, ambiguous=float(np.mean(boundary)))
+
+
+def without_background(census: Census, sample: Sample, p: float) -> Census:
+    """Return the census without clusters much of which lies nearer to others; they are noise.
+
+    Heavy-tailed noise can be described as one wide cluster around all others. No center of it would
+    answer for it, and its fence would let everything in.
+    """
+    while census.k > 1:
+        table = stream.distance_table(sample.points, census.positions, sample.weights, p)
+        kept = census.labels >= 0
+        lost = kept & (census.owners[table.argmin(axis=1)] != census.labels)
+        mass = np.bincount(census.labels[kept], sample.masses[kept], minlength=census.k)
+        share = np.bincount(census.labels[lost], sample.masses[lost], minlength=census.k) / mass
+        worst = int(share.argmax())
+        if share[worst] <= LOST:
+            break
+        census = census.without([worst])
+    return census
 
 
 def silent(census: Census, cluster: int, sample: Sample) -> bool:
     """Whether a cluster has got no points for so long that it must have ended.
 
-    Its newest tenth may be strays. If it went on getting its share of the points, so few among all
-    that came since would be as improbable as the silence at which a living cluster dies.
+    Up to a tenth of its points may be strays that came later. If it went on getting its share of
+    the points, so few among all that came since would be as improbable as the silence at which a
+    living cluster dies.
     """
     mine = census.labels == cluster
-    n = int(np.count_nonzero(mine))
-    strays = n // 10
-    last = np.sort(sample.times[mine])[n - 1 - strays]
-    since = int(np.count_nonzero(sample.times > last))
-    share = (n - strays) / (len(mine) - since)
-    return bool(bdtr(strays, since, min(share, 1.0)) < CHANCE)
+    times, n = np.sort(sample.times[mine]), int(np.count_nonzero(mine))
+    for strays in {0, n // 100, n // 30, n // 10}:
+        since = int(np.count_nonzero(sample.times > times[n - 1 - strays]))
+        share = min((n - strays) / (len(mine) - since), 1.0)
+        if bdtr(strays, since, share) < CHANCE:
+            return True
+    return False
 
 
 def faint(census: Census, cluster: int, sample: Sample, p: float) -> bool:

@@ -58,7 +58,6 @@ def test_uniform_noise_is_answered_as_noise(name):
     assert mean(runs(name), noise_f1) >= 0.9
 
 
-@pytest.mark.xfail(strict=True, reason="a refit takes heavy-tailed noise for a wide cluster")
 def test_heavy_tailed_noise_is_answered_as_noise():
     assert mean(runs("heavy noise"), noise_f1) >= 0.9
 
