@@ -97,10 +97,12 @@ class StreamClusterer(base.Clusterer):
 
     References
     ----------
-    [^1]: Makarychev, Papanikolaou, Shan (2025). Dynamic Algorithm for Explainable k-medians
-          Clustering under lp Norm. NeurIPS 2025, arXiv 2512.01150.
-    [^2]: COMET: robust convex clustering with median of means. AAAI 2026, arXiv 2511.14784.
-    [^3]: Shah and Koltun (2017). Robust continuous clustering. PNAS 114(37).
+    * Makarychev, Papanikolaou, Shan (2025). Dynamic Algorithm for Explainable k-medians
+      Clustering under lp Norm. NeurIPS 2025, arXiv 2512.01150.
+    * COMET: robust convex clustering with median of means. AAAI 2026, arXiv 2511.14784.
+    * Shah and Koltun (2017). Robust continuous clustering. PNAS 114(37).
+    * Lv, Xu, Sun, Yang (2023). Three-way clustering based on mean shift. Pure Mathematics 13(12),
+      doi 10.12677/PM.2023.1312353.
 
     Examples
     --------
