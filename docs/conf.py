@@ -22,7 +22,7 @@ default_role = "literal"  # what stands between single backticks in docstrings i
 nitpicky = False
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # numpydoc's sections tell types with shapes and units
+python_maximum_signature_line_length = 88
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 
