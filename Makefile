@@ -2,6 +2,7 @@
 # make demo-kafka  two workers on a broker, one is killed; needs Java and Maven
 # make test    the tests, without the slow ones
 # make check   lint, format, types
+# make docs    the documentation, in docs/_build/html
 # make test-all  the slow tests: kills, statistics, and a real Kafka where Java and Maven are
 # Each makes .venv and installs what it needs. PYTHON=... chooses an interpreter.
 
@@ -14,7 +15,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 DEMO = demo
 
-.PHONY: demo demo-kafka test check test-all clean
+.PHONY: demo demo-kafka test check docs test-all clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -39,11 +40,15 @@ check: $(VENV)/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "stress or quality or kafka"
 
 clean:
-	rm -rf $(VENV) $(DEMO) .kafka
+	rm -rf $(VENV) $(DEMO) .kafka docs/_build
 
 $(VENV)/.python:
 	@test -n "$(PYTHON)" || { \
@@ -65,4 +70,8 @@ $(VENV)/.test: $(VENV)/.python pyproject.toml
 
 $(VENV)/.check: $(VENV)/.python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e . --group check
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.docs: $(VENV)/.python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e . --group docs
 	touch $@ $(VENV)/.installed

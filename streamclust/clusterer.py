@@ -95,12 +95,21 @@ class StreamClusterer(base.Clusterer):
     source : dict or None
         What was saved beside the model: the position of the reader, for example.
 
+    Notes
+    -----
+    Whatever takes an event raises `InvalidPoint` for one that it cannot read, naming the feature
+    and the value; whatever takes the id of a cluster raises `UnknownCluster` where none of it
+    lives. The model is then as it was. Rules and centers are in your units; distances are scaled:
+    one is a quarter of a feature's guarded range in the window.
+
     References
     ----------
-    [^1]: Makarychev, Papanikolaou, Shan (2025). Dynamic Algorithm for Explainable k-medians
-          Clustering under lp Norm. NeurIPS 2025, arXiv 2512.01150.
-    [^2]: COMET: robust convex clustering with median of means. AAAI 2026, arXiv 2511.14784.
-    [^3]: Shah and Koltun (2017). Robust continuous clustering. PNAS 114(37).
+    * Makarychev, Papanikolaou, Shan (2025). Dynamic Algorithm for Explainable k-medians
+      Clustering under lp Norm. NeurIPS 2025, arXiv 2512.01150.
+    * COMET: robust convex clustering with median of means. AAAI 2026, arXiv 2511.14784.
+    * Shah and Koltun (2017). Robust continuous clustering. PNAS 114(37).
+    * Lv, Xu, Sun, Yang (2023). Three-way clustering based on mean shift. Pure Mathematics 13(12),
+      doi 10.12677/PM.2023.1312353.
 
     Examples
     --------
@@ -289,7 +298,7 @@ class StreamClusterer(base.Clusterer):
         """Let time pass without an event, so that silence is noticed.
 
         `t` is the clock's new value: a count of events, or with ``time_unit="seconds"`` a number of
-        seconds or a datetime.
+        seconds or a datetime; `InvalidPoint` for one that lies before the clock.
         """
         self._engine.tick(_seconds(t))
 

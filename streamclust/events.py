@@ -133,7 +133,8 @@ class RuleChanged(Change):
 class RefitDone(Change):
     """The window was clustered anew: as it was after event `asked`.
 
-    `reason` is ``"schedule"``, ``"drift"`` (cost or outlier rate rose) or ``"asked for"``.
+    `reason` is ``"schedule"``, ``"drift"`` (cost or outlier rate rose), ``"initial"`` (a warm
+    start) or ``"asked for"``.
     """
 
     reason: str

@@ -37,7 +37,15 @@ class Region(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One threshold test of a rule: ``feature <= threshold`` or ``feature > threshold``."""
+    """One threshold test of a rule: ``feature <= threshold`` or ``feature > threshold``.
+
+    Attributes
+    ----------
+    feature : str or int
+    op : {"<=", ">"}
+    threshold : float
+        Exact, in the user's units.
+    """
 
     feature: FeatureName
     op: str
@@ -54,7 +62,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One interval ``(low, high]`` per bounded feature; features that are absent are free."""
+    """One interval ``(low, high]`` per bounded feature; features that are absent are free.
+
+    Attributes
+    ----------
+    intervals : mapping of feature to pair of float
+        Exact, in the user's units; an open side is infinite.
+    """
 
     intervals: Mapping[FeatureName, tuple[float, float]]
 
@@ -94,7 +108,18 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """How far from a cluster's center an event may lie; distances are in scaled units."""
+    """How far from a cluster's center an event may lie.
+
+    Attributes
+    ----------
+    cluster : int
+    center : mapping of feature to float
+        In the user's units.
+    limit : float
+        In scaled units.
+    distance : float or None
+        Of the event that was asked about, in scaled units; None in the rule of a cluster.
+    """
 
     cluster: int
     center: Mapping[FeatureName, float]

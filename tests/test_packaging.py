@@ -56,6 +56,6 @@ def test_the_source_archive_holds_what_a_build_and_the_tests_need(built):
         names = {name.partition("/")[2] for name in members.getnames()}
     needed = ["pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "streamclust/__init__.py"]
     needed += ["adapters/streamclust_adapters/cli.py", "adapters/README.md"]
-    needed += ["tests/test_packaging.py", "simulations/demo_stream.py"]
+    needed += ["tests/test_packaging.py", "simulations/demo_stream.py", "docs/index.md"]
     assert set(needed) <= names
-    assert not any("/." in name or "__pycache__" in name for name in names)
+    assert not any("/." in name or "__pycache__" in name or "_build" in name for name in names)

@@ -77,7 +77,7 @@ class COMET(BatchEstimator):
     Attributes
     ----------
     labels_ : int array of shape (n,)
-        Cluster of each point, 0 .. n_clusters_ - 1, or -1 for noise. Clusters are numbered by
+        Cluster of each point, `0 .. n_clusters_ - 1`, or -1 for noise. Clusters are numbered by
         their lexicographically first point, or as in the incumbent where that is kept.
     n_clusters_ : int
         The number of clusters.

@@ -62,13 +62,13 @@ class MeanShift(BatchEstimator):
     Attributes
     ----------
     labels_ : int array of shape (n,)
-        0 .. n_clusters_ - 1, or -1 for noise. Clusters are numbered by their lexicographically
+        `0 .. n_clusters_ - 1`, or -1 for noise. Clusters are numbered by their lexicographically
         first point.
     n_clusters_ : int
         May be 0.
-    modes_ : float array of shape (n_clusters_, d)
+    modes_ : float array of shape (n_clusters, d)
         Where trajectories come to rest: the mean point of the last ball.
-    visits_ : float array of shape (n, n_clusters_)
+    visits_ : float array of shape (n, n_clusters)
         Share of a mode's trajectories that pass a point.
     bandwidth_ : float
         The bandwidth used; 0.0 where none was given and all points are equal.

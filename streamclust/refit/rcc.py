@@ -71,7 +71,7 @@ class RCC(BatchEstimator):
     Attributes
     ----------
     labels_ : int array of shape (n,)
-        0 .. n_clusters_ - 1, or -1 for noise. Clusters are numbered by their lexicographically
+        `0 .. n_clusters_ - 1`, or -1 for noise. Clusters are numbered by their lexicographically
         first point.
     n_clusters_ : int
     representatives_ : float array of shape (n, p)

@@ -39,7 +39,7 @@ class ThreeWayMeanShift(MeanShift):
     ----------
     core_, boundary_ : bool arrays of shape (n,)
         Disjoint; a point in neither is noise.
-    belongs_ : bool array of shape (n, n_clusters_)
+    belongs_ : bool array of shape (n, n_clusters)
         The clusters of every point: one for core, several for boundary, none for noise.
     boundary_ratio_ : float
         The ratio used.
