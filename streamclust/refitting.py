@@ -21,7 +21,7 @@ from streamclust.census import Census, boundary_ratio
 from streamclust.drift import BLOCK, Evidence
 from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
 from streamclust.features import FeatureSpace
-from streamclust.identity import SHARE, lineage, match, succeed
+from streamclust.identity import SHARE, Matching, lineage, match, succeed
 from streamclust.kernels import stream
 from streamclust.refit.offered import build
 from streamclust.regions import AMBIGUOUS
@@ -37,6 +37,7 @@ from streamclust.survey import (
     silent,
     survey_of_centers,
     survey_of_labels,
+    valley,
 )
 from streamclust.tracker import BIRTH_WEIGHT, CenterTracker, Placing
 from streamclust.windows import Window
@@ -208,6 +209,10 @@ class Refitter:
         if vain and sample.reason != INITIAL:
             census = census.without(vain)
             matching = match(living, old, census.labels, census.k, masses, tracker.pinned)
+        apart = self._parted(sample, census, matching)
+        if apart is not None:
+            census = survey_of_labels(sample, apart, self._p, self._most).census
+            matching = match(living, old, census.labels, census.k, masses, tracker.pinned)
         if not census.k:
             return (RefitSkipped(tick=tick, time=time, reason="no cluster found"),)
         clusters = [matching.survivors.get(c, -1) for c in range(census.k)]
@@ -260,6 +265,22 @@ class Refitter:
             positions = tracker.keep_places(ids, positions, scales, self._scaling.weights)
         shares = census.masses / sample.masses.sum()
         return Placing(ids, owners, positions, scales, limits, census.sizes, shares)
+
+    def _parted(self, sample: Sample, census: Census, matching: Matching) -> IntArray | None:
+        """Return labels without the merges that cross a valley; None where none does.
+
+        A window remembers where clusters were, and the trails of two that pass each other fill the
+        space between them; the newer points tell whether they are one.
+        """
+        tracker, labels = self._tracker, census.labels.copy()
+        for child, absorbed in matching.merges.items() if sample.full else ():
+            for other in absorbed:
+                slots = tracker.slots(matching.survivors[child]) + tracker.slots(other)
+                both = np.flatnonzero(labels == child)
+                if len(slots) == 2 and valley(sample, both, *tracker.centers[slots]):
+                    table = tracker.distances(sample.points[both], sample.weights)[:, slots]
+                    labels[both[table[:, 1] < table[:, 0]]] = labels.max() + 1
+        return None if np.array_equal(labels, census.labels) else labels
 
     def _in_vain(self, census: Census, cluster: int, sample: Sample) -> bool:
         """Whether a cluster without a parent is none: it has ended, or is no more than noise.

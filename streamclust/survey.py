@@ -18,6 +18,11 @@ from streamclust.results import FloatArray, IntArray
 
 LOST = 0.4
 """Share of a cluster nearer to others from which it is the background of those."""
+HEAP = 10.0
+"""Weight that a heap of points has at least."""
+TINY = float(np.finfo(float).tiny)
+DEAD = 0.1
+"""Part of its rate at which a cluster is as good as silent."""
 CHANCE = 1e-6
 """A silence of this probability is the end of a cluster."""
 
@@ -140,16 +145,16 @@ def without_background(census: Census, sample: Sample, p: float) -> Census:
 def silent(census: Census, cluster: int, sample: Sample) -> bool:
     """Whether a cluster has got no points for so long that it must have ended.
 
-    Up to a tenth of its points may be strays that came later. If it went on getting its share of
-    the points, so few among all that came since would be as improbable as the silence at which a
-    living cluster dies.
+    Up to a tenth of its points may be strays that came later. Its rate has fallen to a tenth, and if
+    it went on getting its share of the points, so few among all that came since would be as
+    improbable as the silence at which a living cluster dies.
     """
     mine = census.labels == cluster
     times, n = np.sort(sample.times[mine]), int(np.count_nonzero(mine))
     for strays in {0, n // 100, n // 30, n // 10}:
         since = int(np.count_nonzero(sample.times > times[n - 1 - strays]))
         share = min((n - strays) / (len(mine) - since), 1.0)
-        if bdtr(strays, since, share) < CHANCE:
+        if strays <= DEAD * share * since and bdtr(strays, since, share) < CHANCE:
             return True
     return False
 
@@ -166,6 +171,21 @@ def faint(census: Census, cluster: int, sample: Sample, p: float) -> bool:
     shell = (table <= 2.0 * census.limits[slots]).any(axis=1)
     shell &= (table > census.limits[slots]).all(axis=1)
     return bool(sample.masses[noise[shell]].sum() > 0.5 * census.masses[slots].sum())
+
+
+def valley(sample: Sample, among: IntArray, a: FloatArray, b: FloatArray) -> bool:
+    """Whether the newer half of some points lie in two heaps, around the centers a and b.
+
+    Along the line from a to b, the middle third then holds less than half of what lies within a
+    third of its length around either center. One Gaussian that is cut in two does not look so.
+    """
+    newer = among[sample.times[among] >= np.median(sample.times)]
+    line = (b - a) * sample.weights
+    along = ((sample.points[newer] - a) * sample.weights) @ line / max(float(line @ line), TINY)
+    ends = np.array([-1.0, 1.0, 2.0, 4.0]) / 3.0
+    place, mass = np.searchsorted(ends, along), sample.masses[newer]
+    left, middle, right = (float(mass[place == third].sum()) for third in (1, 2, 3))
+    return min(left, right) >= HEAP and middle < 0.5 * min(left, right)
 
 
 def survey_of_labels(sample: Sample, labels: IntArray, p: float, max_clusters: int) -> Survey:
