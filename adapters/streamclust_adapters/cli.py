@@ -13,6 +13,7 @@ import click
 
 from streamclust_adapters.kafka_command import kafka
 from streamclust_adapters.launch import failures, load_model
+from streamclust_adapters.plot_command import plot
 from streamclust_adapters.run_command import run
 
 
@@ -23,6 +24,7 @@ def main() -> None:
 
 
 main.add_command(kafka)
+main.add_command(plot)
 main.add_command(run)
 
 
