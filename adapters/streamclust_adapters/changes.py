@@ -14,7 +14,7 @@ from streamclust.events import KINDS, Change
 def read_changes(path: Path) -> list[Change]:
     """Read a file of change events, as ``streamclust run --events`` writes it.
 
-    A run that was resumed may have told a change twice; the later one counts. A last line without
+    A run that was resumed may have told a change twice; it counts once. A last line without
     its end is still being written, and is left out.
 
     Parameters
@@ -29,7 +29,8 @@ def read_changes(path: Path) -> list[Change]:
     Raises
     ------
     AdapterError
-        For a line that holds no change event; it names the line.
+        For a line that holds no change event, and for changes of more than one engine, whose
+        numbers would mix; it names the line.
     """
     found: dict[int, Change] = {}
     with path.open("rb") as lines:
@@ -42,7 +43,11 @@ def read_changes(path: Path) -> list[Change]:
                 raise AdapterError(
                     f"{path}, line {number}: no change event, as run --events writes them ({error})"
                 ) from None
-            found[change.number] = change
+            if found.setdefault(change.number, change) != change:
+                raise AdapterError(
+                    f"{path}, line {number}: change {change.number} was another before; the "
+                    "changes of one engine are accepted"
+                )
     if not found:
         raise AdapterError(f"{path} holds no change events")
     return [found[number] for number in sorted(found)]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import struct
 import sys
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -22,7 +23,7 @@ from streamclust.events import (
 from streamclust_adapters import plot
 from streamclust_adapters.changes import read_changes
 from streamclust_adapters.encoder import Encoder
-from streamclust_adapters.plot.canvas import COLOURS, MARKERS, plain, render
+from streamclust_adapters.plot.canvas import COLOURS, MARKERS, MOST_PIXELS, empty, plain, render
 from streamclust_adapters.plot.lineage import lineage
 from streamclust_adapters.plot.scatter import components
 from tests.adapters.commands import REAL, lines, run
@@ -285,9 +286,18 @@ def test_the_same_figure_is_the_same_file(model):
     assert render(plot.tree(model), ".png").startswith(b"\x89PNG")
 
 
+def test_a_huge_picture_has_fewer_pixels_per_inch():
+    figure = empty(200.0, 300.0, "huge")
+    header = render(figure, ".png")[16:24]
+    width, height = struct.unpack(">II", header)
+    assert 0.9 * MOST_PIXELS < width * height <= MOST_PIXELS
+
+
 def test_plain_text_has_no_mathematics_and_no_control_characters():
     assert plain("a$b$\x1b\n") == r"a\$b\$" + "\N{REPLACEMENT CHARACTER}" * 2
-    assert len(plain("x" * 500)) == 30
+    names = {plain("x" * 500 + str(i), 16) for i in range(20)}
+    assert len(names) == 20
+    assert {len(name) for name in names} == {16}
 
 
 # changes read back
@@ -300,6 +310,14 @@ def test_changes_of_a_model_are_read_back_as_they_were(model, tmp_path):
     # a resumed run tells some again, and its last line is still being written
     path.write_bytes(written + written.splitlines(keepends=True)[-1] + b'{"event":9')
     assert read_changes(path) == list(changes)
+
+
+def test_changes_of_two_engines_are_not_mixed(tmp_path):
+    encoder, path = Encoder(), tmp_path / "changes.jsonl"
+    other = ClusterBorn(tick=9, time=9.0, number=1, cluster=0, weight=3.0, found_by="refit")
+    path.write_bytes(encoder.lines([encoder.change(1, c) for c in (*CHANGES, other)]))
+    with pytest.raises(AdapterError, match="line 9: change 1 was another before"):
+        read_changes(path)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 import warnings
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,10 @@ SMALL, TEXT, TITLE = 7.0, 8.0, 10.0
 """Sizes of letters, in points."""
 
 DPI = 120
-"""Pixels per inch of a PNG."""
+"""Pixels per inch of a PNG ..."""
+
+MOST_PIXELS = 60_000_000
+"""... which are fewer where it would have more pixels than these."""
 
 LONGEST = 30
 """Letters of a name that are shown."""
@@ -84,10 +88,14 @@ def marker_of(cluster: int) -> str:
 
 
 def plain(text: object, longest: int = LONGEST) -> str:
-    """Text from a stream as it can be drawn: no markup, no control characters, not too long."""
+    """Text from a stream as it can be drawn: no markup, no control characters, not too long.
+
+    What is too long loses its middle: names that begin alike differ at their end.
+    """
     told = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
     if len(told) > longest:
-        told = told[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+        tail = longest // 2
+        told = f"{told[: longest - tail - 1]}\N{HORIZONTAL ELLIPSIS}{told[-tail:]}"
     return told.replace("$", r"\$")
 
 
@@ -112,11 +120,13 @@ def render(figure: Figure, suffix: str) -> bytes:
     """
     form = "png" if suffix == ".png" else "svg"
     out = io.BytesIO()
+    width, height = figure.get_size_inches().tolist()
+    dpi = min(DPI, math.sqrt(MOST_PIXELS / (width * height)))
     own = rc_context({"svg.fonttype": "none", "svg.hashsalt": "streamclust"})
     with own, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(
-            out, format=form, dpi=DPI, metadata=None if form == "png" else {"Date": None}
+            out, format=form, dpi=dpi, metadata=None if form == "png" else {"Date": None}
         )
     if suffix != ".html":
         return out.getvalue()

@@ -81,8 +81,9 @@ def noise(changes: Iterable[Change]) -> Figure:
     for axes in (above, middle, below):
         bare(axes).margins(y=0.15)
         axes.grid(color="#E5E5E5", linewidth=0.6)
+        axes.set_axisbelow(True)
         for alarm in alarms:
-            axes.axvline(alarm, color=INK, linewidth=0.8, linestyle="--", zorder=0)
+            axes.axvline(alarm, color=INK, linewidth=0.8, linestyle="--", zorder=1.5)
     for axes in (above, middle):
         axes.set_ylim(bottom=0)
     middle.yaxis.get_major_locator().set_params(integer=True)

@@ -36,11 +36,14 @@ if TYPE_CHECKING:
 MOST_LEAVES = 64
 """Leaves that are drawn, unless there are more clusters."""
 
-ROW, STEP = 0.23, 1.5
-"""Inches of a leaf's height and of a cut's width."""
+ROW = 0.23
+"""Inches of a leaf's height."""
+
+NARROWEST = 5.0
+"""Inches of a picture's width at the least, for the title."""
 
 LETTER = 0.075
-"""Inches that a letter of a leaf's label takes."""
+"""Inches that a letter of a label takes at the most, on an average."""
 
 
 class Drawn(Protocol):
@@ -135,11 +138,13 @@ def tree(model: Drawn) -> Figure:
     size = n or 1
     told = {id(leaf): _told(leaf, clusters[leaf.cluster], size, shown) for leaf in leaves}
     room = 0.3 + LETTER * max(len(" ".join(pair)) for pair in told.values())
-    figure = empty(max(STEP * (depth + 0.2) + room, 5.0), ROW * (len(leaves) + 1) + 0.7, title)
+    step = 0.15 + LETTER * max((len(text) for text in _conditions(root)), default=0)
+    width = max(step * depth + room, NARROWEST)
+    figure = empty(width + 0.1, ROW * (len(leaves) + 1) + 0.7, title)
     axes = bare(figure.add_subplot())
     axes.set_axis_off()
     axes.set_ylim(len(leaves) - 0.4, -0.9)
-    axes.set_xlim(-0.1, max(depth + room / STEP, 5.0 / STEP))
+    axes.set_xlim(-0.1 / step, width / step)
     _draw(axes, root, 0, size, told)
     return figure
 
@@ -174,6 +179,12 @@ def _close(root: Part, most: int) -> None:
     for _ in range(len(root.shut()) - most):
         least = min(root.ready(), key=lambda p: (p.points - p.held[p.cluster], p.points))
         least.sides = []
+
+
+def _conditions(part: Part) -> list[str]:
+    """Every condition that is drawn."""
+    below = [text for side in part.sides for text in _conditions(side)]
+    return [*part.condition, *below] if part.sides else below
 
 
 def _place(part: Part, rows: Mapping[int, int]) -> int:
