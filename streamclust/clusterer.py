@@ -359,6 +359,22 @@ class StreamClusterer(base.Clusterer):
         """The living centers by id, in the user's units."""
         return self._engine.answers.centers()
 
+    def tree(self) -> dict[str, Any]:
+        """Return the threshold tree as nested dicts, in the user's units; empty while cold.
+
+        A node is ``{"feature", "threshold", "told", "left", "right"}``: left where the feature is
+        at most the threshold; "told" is the threshold in few digits. A leaf is ``{"cluster",
+        "center"}``.
+        """
+        return self._engine.answers.rules.tree()
+
+    def window_points(self) -> dict[FeatureName, FloatArray]:
+        """Return the points kept for refits as columns by feature, each of shape (n,).
+
+        In the user's units; nan where an event came without the feature before a refit knew it.
+        """
+        return self._engine.answers.rules.points()
+
     @property
     def tick_count(self) -> int:
         """The number of events learned."""

@@ -10,6 +10,7 @@ import math
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,31 @@ class RuleBook:
         """Return the boxes of living clusters, each cluster's in one line."""
         digits, known = self._digits(), dict[tuple[int, float], float]()
         return {cluster: either(_lines(self.boxes(cluster, known), digits)) for cluster in clusters}
+
+    def tree(self) -> dict[str, Any]:
+        """Return the tree as nested dicts, every threshold in the user's units; empty while cold.
+
+        As `export.nested`, with ``"cluster"`` beside the center of a leaf and ``"told"``, the
+        threshold in few digits, beside that of a node.
+        """
+        digits = self._digits()
+
+        def told(part: dict[str, Any]) -> dict[str, Any]:
+            if "center" in part:
+                slot = self._tracker.slot(part["center"])
+                return {"cluster": self._tracker.clusters[slot], "center": part["center"]}
+            name = self._features.names[part["feature"]]
+            bound = self._threshold(part["feature"], part["threshold"])
+            sides = {side: told(part[side]) for side in ("left", "right")}
+            return {"feature": name, "threshold": bound, "told": digits(name, bound), **sides}
+
+        plain = self._tree.as_dict()
+        return told(plain) if plain else {}
+
+    def points(self) -> dict[FeatureName, FloatArray]:
+        """Return the window's columns in the user's units, by feature, each of shape (n,)."""
+        values = self._scaling.origin + self._window.points()
+        return dict(zip(self._features.names, values.T.copy(), strict=True))
 
     def why_not(
         self, label: int, cluster: int, point: FloatArray, value: FloatArray, ask: Ask

@@ -13,7 +13,9 @@ import click
 
 from streamclust_adapters.kafka_command import kafka
 from streamclust_adapters.launch import failures, load_model
+from streamclust_adapters.plot_command import plot
 from streamclust_adapters.run_command import run
+from streamclust_adapters.top_command import top
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,7 +25,9 @@ def main() -> None:
 
 
 main.add_command(kafka)
+main.add_command(plot)
 main.add_command(run)
+main.add_command(top)
 
 
 @main.command()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamclust.errors import AdapterError, InvalidParameter, SnapshotError
+from streamclust.errors import AdapterError, InvalidParameter, NotReady, SnapshotError
 from streamclust.parameters import PARAMETERS
 from streamclust_adapters.options import flag_of
 
@@ -72,5 +72,5 @@ def failures() -> Iterator[None]:
         # Nobody reads our messages any more. The interpreter must not try again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (AdapterError, SnapshotError, OSError) as error:
+    except (AdapterError, NotReady, SnapshotError, OSError) as error:
         raise click.ClickException(str(error)) from error

@@ -135,10 +135,15 @@ def _table(clusters: Mapping[int, Cluster], most: int | None) -> Table:
 
 def rule_text(rule: Rule, most: int | None = None) -> str:
     """A rule as a reader writes it, the simplest boxes first, at most `most` of them."""
-    told = list(rule.lines[:most])
+    told = [printable(line) for line in rule.lines[:most]]
     if len(rule.lines) > len(told):
         told.append(f"... {len(rule.lines) - len(told)} more, narrower")
     return "\nor ".join(told)
+
+
+def printable(text: str) -> str:
+    """Text from a stream without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def model_json(model: Described, source: object) -> str:
