@@ -145,8 +145,8 @@ def without_background(census: Census, sample: Sample, p: float) -> Census:
 def silent(census: Census, cluster: int, sample: Sample) -> bool:
     """Whether a cluster has got no points for so long that it must have ended.
 
-    Up to a tenth of its points may be strays that came later. Its rate has fallen to a tenth, and if
-    it went on getting its share of the points, so few among all that came since would be as
+    Up to a tenth of its points may be strays that came later. Its rate has fallen to a tenth, and
+    if it went on getting its share of the points, so few among all that came since would be as
     improbable as the silence at which a living cluster dies.
     """
     mine = census.labels == cluster
