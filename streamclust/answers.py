@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from streamclust.census import relative_distances
 from streamclust.desk import Desk, address_of
 from streamclust.errors import NotReady, UnknownCluster
 from streamclust.features import FeatureSpace, table_of
 from streamclust.kernels import stream
-from streamclust.regions import AMBIGUOUS, region
+from streamclust.regions import AMBIGUOUS, region, relative_distances
 from streamclust.results import (
     NOISE,
     Assignment,

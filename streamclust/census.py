@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.kernels import stream
-from streamclust.regions import SHARE, ambiguity, fences
+from streamclust.regions import SHARE, ambiguity, fences, relative_distances
 from streamclust.representatives import medians, represent
 from streamclust.results import FloatArray, IntArray
 
@@ -148,15 +148,6 @@ def boundary_ratio(
         return ambiguity(np.zeros(0), np.zeros(0), share)
     first, second = np.partition(relative, 1, axis=1)[:, :2].T
     return ambiguity(first, second, share)
-
-
-def relative_distances(distances: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return distances in units of each cluster's scale; 0 / 0 is 0."""
-    if scales.all():
-        return np.asarray(distances / scales)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = distances / scales
-    return np.asarray(np.where(distances == 0, 0.0, relative))
 
 
 def _heaviest(labels: IntArray, weights: FloatArray, most: int) -> IntArray:

@@ -365,9 +365,10 @@ class Engine:
         if not self.window.is_empty:
             self._place(self.window.points())
         self._renew_medians()
-        points = np.nan_to_num(self.window.points())
-        groups = self.tracker.owners(points, self.scaling.weights)
-        self.window.fill(self.features.stand_ins - self.scaling.origin, groups)
+        points = self.window.points()
+        if np.isnan(points).any():  # a feature came after some of them
+            groups = self.tracker.owners(np.nan_to_num(points), self.scaling.weights)
+            self.window.fill(self.features.stand_ins - self.scaling.origin, groups)
         return self.refitter.begin(event)
 
     def _on_ready(self, event: RefitReady) -> Iterable[Event]:

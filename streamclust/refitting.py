@@ -57,10 +57,9 @@ NEVER = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A refit on its way: its survey comes at tick `due`."""
+    """A refit on its way."""
 
     sample: Sample
-    due: int
     survey: Future[Survey]
 
 
@@ -342,7 +341,7 @@ class Refitter:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamclust-refit")
         how = self._p, self._most, self._told
         survey = self._thread.submit(make_survey, self.estimator, sample, *how)
-        self._pending = Pending(sample, sample.tick + self._lag, survey)
+        self._pending = Pending(sample, survey)
 
     def _sample(self, event: RefitDue) -> Sample:
         """Take the window as it is, and what the present centers say of it."""
@@ -375,14 +374,12 @@ class Refitter:
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings and arrays from which `from_state` restores all."""
-        pending = self._pending
-        told = None if pending is None else {"due": pending.due, **pending.sample.to_state()}
         return {
             "refits": self.refits,
             "ratio": self.ratio,
             "since": self._since,
             "evidence": self.evidence.to_state(),
-            "pending": told,
+            "pending": None if self._pending is None else self._pending.sample.to_state(),
         }
 
     def from_state(self, state: Mapping[str, Any]) -> None:

@@ -70,6 +70,15 @@ def ambiguity(first: FloatArray, second: FloatArray, share: float = SHARE) -> fl
     return float(max(AMBIGUOUS, np.quantile(ratio, 1.0 - share))) if len(ratio) else AMBIGUOUS
 
 
+def relative_distances(distances: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return distances in units of each cluster's scale; 0 / 0 is 0."""
+    if scales.all():
+        return np.asarray(distances / scales)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = distances / scales
+    return np.asarray(np.where(distances == 0, 0.0, relative))
+
+
 def region(
     label: int, relative: FloatArray, clusters: Sequence[int] | IntArray, ratio: float
 ) -> tuple[Region, tuple[int, ...]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.kernels import stream
+from streamclust.regions import relative_distances
 from streamclust.results import FloatArray, IntArray
 from streamclust.robust import lp_median
 
@@ -114,8 +115,7 @@ class _Cover:
         table = self._distances(self.points, self.positions)
         own = np.take_along_axis(table, np.maximum(self.labels, 0)[:, None], axis=1)[:, 0]
         scales = [np.median(own[self.labels == c]) for c in range(len(self.positions))]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.where(table == 0.0, 0.0, table / np.array(scales))
+        relative = relative_distances(table, np.array(scales))
         far = wrong & (relative.argmin(axis=1) != self.labels)
         kept = self.labels >= 0
         mass = np.bincount(self.labels[kept], self.weights[kept])
