@@ -15,8 +15,8 @@ from streamclust.results import FloatArray, IntArray
 
 # Entries of the integer array `counts`.
 TICK, N_CENTERS, N_MICRO, NEXT_REFIT, ALERTS, MOVED_SLOT, DEAD_SLOT, OUTLIERS, INSIDERS = range(9)
-NEXT_LOOK, LOOK_INSIDERS, LOOK_OUTLIERS = range(9, 12)
-N_COUNTS = 12
+NEXT_LOOK, LOOK_INSIDERS, LOOK_OUTLIERS, NEXT_TREE = range(9, 13)
+N_COUNTS = 13
 # Entries of the float array `gauges`; those after STAMP are settings.
 NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILENCE, MIN_WEIGHT = (
     range(12)
@@ -29,7 +29,7 @@ FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE, STEADY, CLUSTER, PINNED = ra
 N_STATS = 11
 
 # Bits of counts[ALERTS].
-MOVED, BORN, DIED, REFIT, LOOK = 1, 2, 4, 8, 16
+MOVED, BORN, DIED, REFIT, LOOK, TREE = 1, 2, 4, 8, 16, 32
 # Why `observe` stopped: all rows done, an alert after the row, a value or a time refused.
 DONE, ALERT, BAD_VALUE, BAD_TIME = range(4)
 # Arrays whose places a desk tells: address, rows and columns of each, three integers.
@@ -506,6 +506,8 @@ def observe(
             counts[ALERTS] |= REFIT
         if tick >= counts[NEXT_LOOK]:
             counts[ALERTS] |= LOOK
+        if tick >= counts[NEXT_TREE]:
+            counts[ALERTS] |= TREE
         if counts[ALERTS]:
             return i, ALERT
     return n, DONE

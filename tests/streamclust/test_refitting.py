@@ -38,7 +38,7 @@ def test_a_background_refit_is_adopted_exactly_the_lag_later():
     done = told(model, RefitDone)
     young = [e for e in done if e.asked < 100]
     assert young
-    assert all(e.tick == e.asked for e in young)
+    assert all(e.tick == e.asked + 1 + e.asked // 4 for e in young)
     grown = [e for e in done if e.asked >= 100]
     assert len(grown) >= 3
     assert all(e.tick == e.asked + 70 for e in grown)
@@ -78,10 +78,10 @@ def test_learning_goes_on_beside_a_refit_and_waits_where_it_is_late():
     model = background(window=50, refit=slow, refit_lag=200)
     X = blobs(600)
     model.learn_many(X[:60])
-    model.learn_many(X[60:100])
+    model.learn_many(X[60:120])
     assert slow.begun.wait(60)
     assert model.metrics()["refit_pending"] == 1
-    model.learn_many(X[100:200])  # the refit cannot end, and learning does not mind
+    model.learn_many(X[120:200])  # the refit cannot end, and learning does not mind
     assert model.metrics()["refit_pending"] == 1
     threading.Timer(0.2, gate.set).start()
     model.learn_many(X[200:400])
