@@ -366,7 +366,7 @@ class Engine:
         told = ClusterMoved(
             tick=event.tick,
             time=event.time,
-            cluster=self.tracker.clusters[self.tracker.slot(event.center)],
+            cluster=self.tracker.cluster(event.center),
             distance=distance,
             old=before,
             new=after,

@@ -21,7 +21,11 @@ def owners(
     """
     if not len(centers):
         return np.full(len(points), -1, dtype=np.int64)
-    distances = stream.distance_table(points, centers, weights, p)
+    return holders(stream.distance_table(points, centers, weights, p), fences)
+
+
+def holders(distances: FloatArray, fences: FloatArray) -> IntArray:
+    """Return `owners` from the distances of points to centers, shape (n, k)."""
     inside = np.where(distances <= fences, distances, np.inf)
     return np.where(np.isfinite(inside.min(axis=1)), inside.argmin(axis=1), -1)
 

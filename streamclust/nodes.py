@@ -104,8 +104,8 @@ class Node:
 
     def first_cut(self, x: FloatArray) -> Arrival | None:
         """The earliest cut of the spine that parts `x` from the anchor. O(spine)."""
-        for arrival in self.spine:
-            if arrival.parts(x):
+        for arrival in self.spine:  # as `Arrival.parts`, without a call for each
+            if (x[arrival.feature] > arrival.threshold) == (arrival.side == 1):
                 return arrival  # type: ignore[no-any-return]
         return None
 
@@ -175,7 +175,7 @@ def copied(part: Part) -> Part:
         return part
     node = Node(part.record, part.size)
     node.built, node.updates = part.built, part.updates
-    node.spine.update((arrival, copied(below)) for arrival, below in part.spine.items())
+    node.spine = SortedDict([(arrival, copied(below)) for arrival, below in part.spine.items()])
     node.main = None if part.main is None else copied(part.main)
     return node
 
@@ -208,8 +208,8 @@ def flatten(root: Part | None, corrections: Mapping[int, Correction]) -> Routing
         node, first = len(feature), len(owner)
         feature.extend(correction.feature.tolist())
         threshold.extend(correction.threshold.tolist())
-        below = correction.child
-        child.extend(np.where(below < 0, below - first, below + node).tolist())
+        for sides in correction.child.tolist():
+            child.append([at - first if at < 0 else at + node for at in sides])
         owner.extend(correction.owner.tolist())
         return node if correction.feature.size else ~first
 

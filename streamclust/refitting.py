@@ -24,6 +24,7 @@ from streamclust.features import FeatureSpace
 from streamclust.glance import Glance, glance_of, surveyed
 from streamclust.identity import SHARE, Matching, lineage, match, succeed
 from streamclust.kernels import stream
+from streamclust.nearness import holders
 from streamclust.refit.offered import build
 from streamclust.regions import AMBIGUOUS
 from streamclust.results import NOISE, FloatArray, IntArray
@@ -210,11 +211,13 @@ class Refitter:
         clusters = [tracker.new_id() if c < 0 else c for c in clusters]
         placing = self._placing(sample, census, clusters, slots, not renewed)
         events = tracker.adopt(placing, matching.unseen)
-        self._router.look(tracker, points, scaling.weights, sample.reason in AT_ONCE)
+        table = tracker.distances(points, scaling.weights)
+        slots = holders(table, tracker.living_stats[:, stream.FENCE])
+        self._router.look(tracker, points, slots, sample.reason in AT_ONCE)
         self.refits += 1
         if not self._ratio_given:
             self.ratio = boundary_ratio(
-                tracker.distances(points, scaling.weights),
+                table,
                 tracker.living_stats,
                 np.array(tracker.clusters),
                 survey.ambiguous,
@@ -236,9 +239,9 @@ class Refitter:
         tracker = self._tracker
         owners = [clusters[c] for c in census.owners]
         heirs = succeed(tracker.ids, tracker.clusters, slots, owners, census.members, sample.masses)
-        ids = []
+        ids, living = [], set(tracker.clusters)
         for center, cluster in enumerate(owners):
-            fresh = cluster not in tracker.clusters and cluster not in ids
+            fresh = cluster not in living and cluster not in ids
             ids.append(heirs[center] if center in heirs else cluster if fresh else tracker.new_id())
         positions, scales, limits = (
             a.copy() for a in (census.positions, census.scales, census.limits)

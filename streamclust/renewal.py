@@ -38,7 +38,10 @@ class Lesson:
         Whether new draws compete with every record of the tree; else only what is overdue is drawn.
     ids : int array of shape (k,)
         The centers.
+    placed : array of shape (k, d)
+        Where the tree is to know them.
     centers : array of shape (k, d)
+        Where they are.
     scales, fences : arrays of shape (k,)
     weights : array of shape (d,)
         Scaling weights.
@@ -51,6 +54,7 @@ class Lesson:
     tick: int
     reconsider: bool
     ids: IntArray
+    placed: FloatArray
     centers: FloatArray
     scales: FloatArray
     fences: FloatArray
@@ -74,11 +78,12 @@ class Lesson:
 
 def lesson_of(state: Mapping[str, Any]) -> Lesson:
     """Return the lesson that `Lesson.to_state` told; ValueError where its parts do not fit."""
-    names = ("centers", "scales", "fences", "weights", "points")
+    names = ("placed", "centers", "scales", "fences", "weights", "points")
     arrays = {name: np.array(state[name], dtype=np.float64) for name in names}
     ids = np.array(state["ids"], dtype=np.int64)
     k, d = len(ids), len(arrays["weights"])
-    shapes = {"centers": (k, d), "scales": (k,), "fences": (k,), "weights": (d,)}
+    shapes: dict[str, tuple[int, ...]] = {"placed": (k, d), "centers": (k, d)}
+    shapes |= {"scales": (k,), "fences": (k,), "weights": (d,)}
     shapes["points"] = (len(arrays["points"]), d)
     if any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise ValueError("the parts of a tree's renewal do not fit each other")
@@ -94,6 +99,7 @@ def lesson_of(state: Mapping[str, Any]) -> Lesson:
 
 def renew(tree: ThresholdTree, lesson: Lesson) -> None:
     """Draw anew what is overdue, or let all be reconsidered, and learn corrections anew."""
+    tree.follow(dict(zip(lesson.ids.tolist(), lesson.placed, strict=True)), rebuild=False)
     if lesson.reconsider:
         tree.reconsider()
     else:

@@ -6,7 +6,8 @@ rest: after a refit new draws may compete where the rule is not faithful enough;
 drawn anew; corrections are learned anew, at once where centers came or went or cuts were redrawn,
 and after moves where the rule is not faithful. Where refits run in the background renewals do too:
 a copy of the tree is renewed beside the stream, takes the tree's place at a fixed time, and follows
-what changed since.
+what changed since. Where many centers move at once, as when a refit is adopted, that copy follows
+them, so that no event pays for all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from streamclust.events import (
 )
 from streamclust.kernels import stream
 from streamclust.renewal import Lesson, lesson_of, renew, renewed
-from streamclust.results import NOISE, FloatArray
+from streamclust.results import NOISE, FloatArray, IntArray
 from streamclust.texts import Text
 from streamclust.tracker import NEVER, CenterTracker
 from streamclust.tree import ThresholdTree
@@ -42,6 +43,8 @@ RELEARN = 500
 """Events between two lessons in corrections at the least, where centers have only moved ..."""
 SLIP = 0.005
 """... and by how much fidelity must have fallen since the last: a lesson that was learned stays."""
+MOST_MOVES = 8
+"""Centers that move at once and are followed at once beside the stream; of more, none is."""
 
 Slots = Mapping[int, Sequence[int]]
 """Slots of the centers of each cluster."""
@@ -91,6 +94,8 @@ class Router:
         self._peak = 0.0
         self._pending: Pending | None = None
         self._again = self._reconsider = False  # what the next renewal is wanted for
+        self._left: dict[int, FloatArray] = {}  # moves that were left to a renewal ...
+        self._late: set[int] = set()  # ... and those of them to the next but the pending one
         self.table: FloatArray
         self.compile({})
 
@@ -109,19 +114,20 @@ class Router:
 
     def position(self, center: int) -> FloatArray:
         """Return where a center was planted last."""
-        if center in self._coming:
-            return self._coming[center].copy()
+        for planted in (self._coming, self._left):
+            if center in planted:
+                return planted[center].copy()
         return self.tree.center(center)
 
     def look(
-        self, tracker: CenterTracker, points: FloatArray, weights: FloatArray, at_once: bool
+        self, tracker: CenterTracker, points: FloatArray, slots: IntArray, at_once: bool
     ) -> None:
-        """Give the tree the window, each point owned by the nearest center whose fence holds.
+        """Give the tree the window, and of each point the slot of the center that it belongs to.
 
         `at_once` is whether the tree may not be renewed later.
         """
         ids = np.array([*tracker.ids, NOISE], dtype=np.int64)  # slot -1 is the last entry
-        self.tree.set_window(points, ids[tracker.owners(points, weights)])
+        self.tree.set_window(points, ids[slots])
         self._looked, self._at_once = True, at_once
 
     def settle(
@@ -147,8 +153,7 @@ class Router:
         rebuilds, known = self.tree.rebuilds, self.tree.ids
         inline = self._at_once or not self._beside
         if self._stale:
-            placed = dict(zip(tracker.ids, tracker.placed, strict=False))
-            self.tree.follow(placed, rebuild=inline)
+            self._follow(tracker, known, inline)
         fidelity = float(tracker.gauges[stream.FIDELITY])
         unfaithful = not fidelity >= FAITHFUL
         self._peak = max(self._peak, fidelity)
@@ -169,9 +174,27 @@ class Router:
             else:
                 tracker.counts[stream.NEXT_TREE] = self._beside.due(tracker.tick, full)
                 self._submit(self.tree.copied(), lesson.kept())
+                self._late = set()
         self._stale = self._looked = self._at_once = False
         self._coming = {}
         return self._told(tracker, write)
+
+    def _follow(self, tracker: CenterTracker, known: list[int], inline: bool) -> None:
+        """Let the tree have the tracker's centers, or leave their moves to the next renewal."""
+        placed = dict(zip(tracker.ids, tracker.placed, strict=False))
+        moved = {c: place for c, place in self._coming.items() if c in known}
+        if inline:
+            self._left, self._late = {}, set()
+        elif len(moved) > MOST_MOVES:
+            self._left.update(moved)
+            self._late.update(moved)
+            self._again = True
+        else:
+            self._late.difference_update(moved)
+            self._left = {c: place for c, place in self._left.items() if c not in moved}
+        self._left = {c: p for c, p in self._left.items() if c in placed and c in known}
+        placed.update((center, self.tree.center(center)) for center in self._left)
+        self.tree.follow(placed, rebuild=inline)
 
     def _lesson(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> Lesson:
         """Return what the tree is to be renewed from now."""
@@ -180,6 +203,7 @@ class Router:
             tick=tracker.tick,
             reconsider=self._reconsider,
             ids=np.array(tracker.ids, dtype=np.int64),
+            placed=tracker.placed[: tracker.k],
             centers=tracker.living,
             scales=np.ascontiguousarray(stats[:, stream.SCALE]),
             fences=np.ascontiguousarray(stats[:, stream.FENCE]),
@@ -204,6 +228,7 @@ class Router:
         self.tree.become(self._beside.result(pending.renewed), pending.tree)
         if self._features is not None:
             self.tree.set_features(*self._features)
+        self._left, self._late = {c: self._left[c] for c in sorted(self._late)}, set()
         self._stale, self._moved = True, False
         self._peak = float(tracker.gauges[stream.FIDELITY])
 
@@ -277,6 +302,8 @@ class Router:
             "peak": self._peak,
             "again": self._again,
             "reconsider": self._reconsider,
+            "left": sorted(self._left),
+            "late": sorted(self._late),
             "pending": None
             if pending is None
             else {"tree": pending.tree.to_state(), "lesson": pending.lesson.to_state()},
@@ -297,6 +324,11 @@ class Router:
         self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
         self._peak = float(state["peak"])
         self._again, self._reconsider = bool(state["again"]), bool(state["reconsider"])
+        left = [int(c) for c in state["left"]]
+        self._left = {c: tracker.placed[tracker.slot(c)].copy() for c in left}
+        self._late = {int(c) for c in state["late"]}
+        if not self._late <= set(left):
+            raise ValueError("moves are late that were not left")
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})

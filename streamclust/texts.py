@@ -180,11 +180,12 @@ def all_below(cuts: FloatArray, origins: FloatArray) -> FloatArray:
     for _ in range(4):
         up = np.nextafter(found, np.inf)
         over, under = found - origins > cuts, up - origins <= cuts
-        if not (over | under).any():
-            return found
         found = np.where(over, np.nextafter(found, -np.inf), np.where(under, up, found))
-    pairs = zip(cuts.tolist(), origins.tolist(), strict=True)
-    return np.array([last_below(cut, origin) for cut, origin in pairs])
+        if not (over | under).any():
+            break
+    for i in np.flatnonzero(over | under).tolist():
+        found[i] = last_below(float(cuts[i]), float(origins[i]))
+    return found
 
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -256,16 +256,16 @@ class CenterTracker:
             Ids of living clusters.
         """
         taken = [tuple(position) for position in found.positions]
+        clusters = self.clusters
         left = {
             center
-            for center, cluster, place in zip(self.ids, self.clusters, self.placed, strict=False)
+            for center, cluster, place in zip(self.ids, clusters, self.placed, strict=False)
             if cluster in spared and tuple(place) not in taken
         }
         named = left.union(found.ids)
-        kin = {cluster: self.slots(cluster)[0] for cluster in set(self.clusters)}
         heirs = {
             c: (self.born[at], self.stats[at, stream.PINNED], self.names.get(c))
-            for c, at in kin.items()
+            for at, c in reversed([*enumerate(clusters)])  # of several centers the first one's
         }
         events: list[Event] = [
             self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in named
@@ -334,6 +334,10 @@ class CenterTracker:
     def slot(self, center: int) -> int:
         """Return the slot of a living center."""
         return self.ids.index(center)
+
+    def cluster(self, center: int) -> int:
+        """Return the id of the cluster that owns a living center."""
+        return int(self.stats[self.slot(center), stream.CLUSTER])
 
     def slots(self, cluster: int) -> list[int]:
         """Return the slots of a cluster's centers; none of one that does not live."""
