@@ -156,14 +156,16 @@ def fewest_digits(bound: float, low: float, high: float) -> str:
 
 def last_below(cut: float, origin: float) -> float:
     """Return the largest float64 x for which ``x - origin <= cut``, as rounded arithmetic says."""
-    guess = cut + origin
-    for _ in range(4):
-        if guess - origin > cut:
-            guess = math.nextafter(guess, -math.inf)
-        elif math.nextafter(guess, math.inf) - origin <= cut:
-            guess = math.nextafter(guess, math.inf)
-        else:
-            return guess
+    step = math.nextafter(cut, math.inf) - cut
+    for start in (0.0, 0.5 * step):  # by cancellation many x round to the cut
+        guess = (cut + origin) + start
+        for _ in range(4):
+            if guess - origin > cut:
+                guess = math.nextafter(guess, -math.inf)
+            elif math.nextafter(guess, math.inf) - origin <= cut:
+                guess = math.nextafter(guess, math.inf)
+            else:
+                return guess
     low, high = _rank(-np.finfo(float).max), _rank(np.finfo(float).max)
     while high - low > 1:
         middle = (low + high) // 2
