@@ -47,12 +47,16 @@ WARM_UP = 40
 FEWEST = 5
 """Window points of a living center from which it is placed anew."""
 LONGEST = 20_000
-"""Events between two refits at the most."""
+"""Events between two refits at the most, at first ..."""
+CALM = 5
+"""... and this many times as many in the end, doubled by every refit that finds what is known."""
 ASKED = "asked for"
 """Reason of a refit that a user asked for, which is always made at once."""
 INITIAL = "initial"
 """Reason of the refit, or of what was given instead, that a model begins with."""
 AT_ONCE = (ASKED, INITIAL)
+CHANGED = stream.MOVED | stream.BORN | stream.DIED
+"""Alerts that the world is not as the last refit found it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ class Refitter:
         self._beside = beside
         self._features, self._scaling, self._window = features, scaling, window
         self._tracker, self._router = tracker, router
-        self._since = 0
+        self._since = self._planned = 0
+        self._longest = LONGEST
         self._pending: Pending | None = None
         tracker.counts[stream.NEXT_REFIT] = WARM_UP
 
@@ -111,16 +116,29 @@ class Refitter:
             tracker.counts[stream.NEXT_LOOK] = tracker.tick + BLOCK
             if self.evidence.look(*tracker.take_look()) and self._pending is None:
                 self._since, reason = tracker.tick, "drift"
-        if alerts & (stream.BORN | stream.DIED) and self._window.is_full and self._pending is None:
-            # The window is of a world that is gone: one refit soon, and the schedule anew.
-            self._since = tracker.tick
-            soon = tracker.tick + self._window.capacity // 2
-            tracker.counts[stream.NEXT_REFIT] = min(tracker.counts[stream.NEXT_REFIT], soon)
+                self._longest = LONGEST
+        if alerts & CHANGED:
+            self._heed(alerts)
         if alerts & stream.REFIT:
             if self._pending is not None:
                 return (RefitReady(tick=tracker.tick, time=tracker.now),)
             reason = reason or "schedule"
         return (self.due(reason),) if reason else ()
+
+    def _heed(self, alerts: int) -> None:
+        """Bring the next refit forward where the world is not as the last one found it."""
+        tracker = self._tracker
+        soon, due = tracker.tick + self._window.capacity // 2, stream.NEXT_REFIT
+        # What a refit alone can find, a merge or a split, begins with centers that move.
+        calm, self._longest = self._longest > LONGEST, LONGEST
+        if self._pending is not None:
+            return
+        if calm:
+            tracker.counts[due] = min(tracker.counts[due], max(self._planned + LONGEST, soon))
+        if alerts & (stream.BORN | stream.DIED) and self._window.is_full:
+            # The window is of a world that is gone: one refit soon, and the schedule anew.
+            self._since = tracker.tick
+            tracker.counts[due] = min(tracker.counts[due], soon)
 
     def due(self, reason: str) -> RefitDue:
         """Return the record of a refit that is due now."""
@@ -131,13 +149,15 @@ class Refitter:
 
         Intervals grow by a factor with the events since the beginning, or since the last drift: by
         a half while the window fills, then to the double. So the schedule depends on nothing but
-        the window, and an end of the growth is only evidence or the longest interval.
+        the window, and an end of the growth is only evidence or the longest interval, which grows
+        while refits find what is known and no center moves.
         """
         tracker, full = self._tracker, self._window.is_full
         tick = tracker.tick
         grown = tick - self._since
         least = self._window.capacity // 2 if self._since else WARM_UP // 2
-        interval = min(max(grown if full else grown // 2, least), LONGEST)
+        interval = min(max(grown if full else grown // 2, least), self._longest)
+        self._planned = tick
         tracker.counts[stream.NEXT_REFIT] = tick + interval
         self.evidence.reset()
         tracker.take_look()
@@ -215,6 +235,10 @@ class Refitter:
         slots = holders(table, tracker.living_stats[:, stream.FENCE])
         self._router.look(tracker, points, slots, sample.reason in AT_ONCE)
         self.refits += 1
+        if matching.is_calm and tick - self._since > LONGEST:
+            self._longest = min(2 * self._longest, CALM * LONGEST)
+        elif not matching.is_calm:
+            self._longest = LONGEST
         if not self._ratio_given:
             self.ratio = boundary_ratio(
                 table,
@@ -370,6 +394,8 @@ class Refitter:
             "refits": self.refits,
             "ratio": self.ratio,
             "since": self._since,
+            "planned": self._planned,
+            "longest": self._longest,
             "evidence": self.evidence.to_state(),
             "pending": None if self._pending is None else self._pending.glance.to_state(),
         }
@@ -377,6 +403,7 @@ class Refitter:
     def from_state(self, state: Mapping[str, Any]) -> None:
         """Take over a state; a refit on its way is begun again, with the same result."""
         self.refits, self._since = int(state["refits"]), int(state["since"])
+        self._planned, self._longest = int(state["planned"]), int(state["longest"])
         self.ratio = float(state["ratio"])
         self.evidence.from_state(state["evidence"])
         self._pending = None

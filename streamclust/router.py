@@ -193,6 +193,7 @@ class Router:
             self._late.difference_update(moved)
             self._left = {c: place for c, place in self._left.items() if c not in moved}
         self._left = {c: p for c, p in self._left.items() if c in placed and c in known}
+        self._late.intersection_update(self._left)
         placed.update((center, self.tree.center(center)) for center in self._left)
         self.tree.follow(placed, rebuild=inline)
 
