@@ -153,7 +153,8 @@ class Engine:
             rows = self.features.block(
                 values[block], order, _cut(times, block), _cut(weights, block)
             )
-            self._learn_block(rows, values[block], order, at)
+            timed = not (self.by_events and isinstance(times, float) and isnan(times))
+            self._learn_block(rows, values[block], order, at, timed)
 
     def start(
         self,
@@ -280,10 +281,13 @@ class Engine:
         return row
 
     def _learn_block(
-        self, rows: FloatArray, values: NDArray[Any], order: Order, offset: int
+        self, rows: FloatArray, values: NDArray[Any], order: Order, offset: int, timed: bool
     ) -> None:
-        """Learn `rows`, made of `values` in `order`; `offset` is the number of the first."""
-        at, timed = 0, not self.by_events or not np.isnan(rows[:, -2]).all()
+        """Learn `rows`, made of `values` in `order`; `offset` is the number of the first.
+
+        `timed` is whether any of them may have a time.
+        """
+        at = 0
         while at < len(rows):
             if timed:
                 time = float(rows[at, -2])
