@@ -171,9 +171,9 @@ REFUSED = [
 @pytest.mark.parametrize(("request_kind", "error"), REFUSED)
 def test_what_is_not_allowed_ends_the_worker(mock, client, request_kind, error):
     mock.inject(request_kind, error)
-    with pytest.raises(AdapterError, match="cannot .*uthorization failed") as raised:
-        with transactions(client) as made:
-            deliver(made, b"one")
+    refused = pytest.raises(AdapterError, match=r"cannot .*uthorization failed")
+    with refused as raised, transactions(client) as made:
+        deliver(made, b"one")
     assert not isinstance(raised.value, LostPartitions | Fenced)
 
 
