@@ -334,6 +334,8 @@ class Router:
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})
         self._pending = None
+        if (state["pending"] is None) != (tracker.counts[stream.NEXT_TREE] == NEVER):
+            raise ValueError("a renewal without a date, or a date without a renewal")
         if state["pending"] is not None:
             tree = ThresholdTree(0)
             tree.from_state(state["pending"]["tree"])
