@@ -125,7 +125,7 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        refused = None
+        refused: Response | None = None
         if not self._is_ours(headers.get("host", "")):
             refused = PlainTextResponse("this page is not served under that name\n", 421)
         elif scope["path"] not in OPEN and not self._is_known(headers):
