@@ -12,7 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Protocol
 
-from streamclust.events import RefitDone, RuleChanged
+from streamclust.events import (
+    ClusterMoved,
+    RefitDone,
+    RefitSkipped,
+    RuleChanged,
+    SubtreeRebuilt,
+)
 from streamclust_adapters.lives import Lineage, lineage
 
 if TYPE_CHECKING:
@@ -176,8 +182,18 @@ class Watched:
 
 
 def lasting(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """The last changes, the newest first, without changed rules."""
-    return tuple(one for one in changes if not isinstance(one, RuleChanged))[: -CHANGES - 1 : -1]
+    """The last changes, the newest first, without changed rules; routine pushes no news out."""
+    told = [one for one in changes if not isinstance(one, RuleChanged)]
+    routine = [one for one in told if is_routine(one)][-CHANGES // 2 :]
+    others = [one for one in told if not is_routine(one)][-CHANGES // 2 :]
+    return tuple(sorted([*routine, *others], key=lambda one: -one.number))
+
+
+def is_routine(change: Change) -> bool:
+    """Whether a change says nothing of the world: a refit on schedule, a cluster that moved on."""
+    if isinstance(change, RefitDone):
+        return change.reason != DRIFT
+    return isinstance(change, ClusterMoved | RefitSkipped | SubtreeRebuilt)
 
 
 def alarms_of(changes: tuple[Change, ...]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from streamclust_adapters.live import change_text
+from streamclust_adapters.live import change_text, is_routine
 from streamclust_adapters.report import WIDTH, printable
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamclust_adapters.live import View
 
 CHANGES = 6
-"""Changes that are shown, the newest first."""
+"""Changes that are shown, the newest first; those of routine are not."""
 
 FRAME = 7
 """Lines of the page beside clusters and changes."""
@@ -83,7 +83,7 @@ def page(view: View, height: int | None) -> Group:
         told.append(f"fidelity {view.fidelity:.1%}")
     if view.alarms:
         told.append(f"drift alarms {len(view.alarms)}")
-    changes = view.changes[:CHANGES]
+    changes = [one for one in view.changes if not is_routine(one)][:CHANGES]
     most = None if height is None else max(height - FRAME - len(changes), LEAST_ROWS)
     parts: list[Any] = [Text("   ".join(told), style="bold"), _clusters(view, most)]
     if most is not None and len(view.groups) > most:

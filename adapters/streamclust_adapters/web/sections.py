@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from streamclust_adapters.live import View, change_text
+from streamclust_adapters.live import View, change_text, is_routine
 from streamclust_adapters.lives import Life, lanes
 
 MOST_LANES = 60
@@ -25,9 +25,6 @@ BOXES = 3
 
 LONGEST = 400
 """Letters of a rule, a name or an id."""
-
-CHANGES = 40
-"""Changes, the newest first."""
 
 
 def sections(view: View) -> dict[str, bytes]:
@@ -74,8 +71,13 @@ def _plain(view: View) -> Iterable[tuple[str, Any]]:
     yield (
         "changes",
         [
-            {"tick": one.tick, "kind": type(one).__name__, "text": _short(change_text(one))}
-            for one in view.changes[:CHANGES]
+            {
+                "tick": one.tick,
+                "kind": type(one).__name__,
+                "text": _short(change_text(one)),
+                "routine": is_routine(one),
+            }
+            for one in view.changes
         ],
     )
     yield (

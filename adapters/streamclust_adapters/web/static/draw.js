@@ -98,7 +98,7 @@ function band(life, last, middle, lane, heaviest, x) {
 }
 
 function axis(svg, x, first, last, top, bottom, width) {
-  const step = nice((last - first) / Math.max(2, Math.floor(width / 110)));
+  const step = nice((last - first) / Math.max(2, Math.floor(width / 90)));
   for (let at = Math.ceil(first / step) * step; at <= last; at += step) {
     add(svg, "path", { class: "grid", d: `M${x(at)} ${top}V${bottom}` });
     const anchor = x(at) > width - 40 ? "end" : "middle";

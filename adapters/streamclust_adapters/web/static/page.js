@@ -36,7 +36,9 @@ const show = {
     const shown = some("clusters", told);
     const table = place.querySelector("table");
     table.hidden = !told.length;
-    keyed(table.tBodies[0], shown, (one) => one.id, emptyRow, fillRow);
+    const most = Math.max(1e-9, ...told.map((one) => one.share ?? 0));
+    const fill = (row, one) => fillRow(row, one, most);
+    keyed(table.tBodies[0], shown, (one) => one.id, emptyRow, fill);
   },
 
   timeline(told) {
@@ -59,11 +61,12 @@ const show = {
 
   changes(told) {
     const list = section("changes", told.length).querySelector("ol");
-    const items = some("changes", told).map((one) => {
+    const news = told.filter((one) => !one.routine);
+    const items = some("changes", told, news.length ? news : told).map((one) => {
       const kind = made("span", { class: "kind" });
       const when = made("span", { class: "when" });
       const what = made("p", { class: "text" });
-      text(kind, words(one.kind));
+      text(kind, one.kind === "RefitDone" && !one.routine ? "Drift alarm" : words(one.kind));
       text(when, `event ${whole(one.tick)}`);
       text(what, one.text);
       return made("li", {}, made("div", { class: "head" }, kind, when), what);
@@ -77,10 +80,12 @@ const show = {
       const region = made("span", { class: "region" });
       const when = made("span", { class: "when" });
       const rule = made("p", { class: "rule" });
-      text(region, one.region);
+      const cold = one.region === "cold";
+      text(region, cold ? "nothing was known yet" : one.region);
       text(when, `event ${whole(one.event)}${one.key ? `, ${one.key}` : ""}`);
-      text(rule, one.rule ?? "no rule was written for it");
-      const head = made("div", { class: "head" }, chip(one.cluster, ""), region, when);
+      text(rule, one.rule ?? (cold ? "" : "its rule was not written (run --explain)"));
+      const name = cold ? [] : [chip(one.cluster, "")];
+      const head = made("div", { class: "head" }, ...name, region, when);
       return made("li", {}, head, rule);
     });
     list.replaceChildren(...items);
@@ -173,21 +178,22 @@ function section(name, count) {
   return place;
 }
 
-function some(name, told) {
+function some(name, told, best = told) {
   const button = document.querySelector(`#${name} .more`);
-  button.hidden = told.length <= FEW[name];
+  const few = best.slice(0, FEW[name]);
+  button.hidden = told.length === few.length;
   button.setAttribute("aria-expanded", String(all.has(name)));
   text(button, all.has(name) ? "Show fewer" : `Show all ${whole(told.length)}`);
-  return all.has(name) ? told : told.slice(0, FEW[name]);
+  return all.has(name) ? told : few;
 }
 
 function emptyRow() {
-  const share = made("td", { class: "share" }, made("meter", { min: 0, max: 1 }), made("span"));
+  const share = made("td", { class: "share" }, made("meter", { "aria-hidden": true }), made("span"));
   const cells = [made("td", { class: "cluster" }), made("td", { class: "number" }), share];
   return made("tr", {}, ...cells, made("td", { class: "rule" }));
 }
 
-function fillRow(row, one) {
+function fillRow(row, one, most) {
   const [cluster, size, share, rule] = row.cells;
   row.className = colour(one.id);
   if (cluster.dataset.name !== one.name || !cluster.children.length) {
@@ -196,8 +202,7 @@ function fillRow(row, one) {
   }
   text(size, one.size === null ? "" : whole(one.size));
   share.children[0].hidden = one.share === null;
-  share.children[0].value = one.share ?? 0;
-  share.children[0].setAttribute("aria-label", `share of cluster ${one.id}`);
+  share.children[0].value = (one.share ?? 0) / most;
   text(share.children[1], percent(one.share));
   const lines = one.more ? [...one.rule, `${whole(one.more)} more, narrower`] : one.rule;
   keyed(rule, lines.map((line, at) => [at, line]), (pair) => pair[0], () => made("p"), fillLine);
