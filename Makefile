@@ -3,6 +3,7 @@
 # make test    the tests, without the slow ones
 # make check   lint, format, types
 # make docs    the documentation, in docs/_build/html
+# make pictures  those of the documentation, drawn anew; needs chromium and chromedriver
 # make test-all  the slow tests: kills, statistics, the live page where a Chromium is, and a real
 #              Kafka where Java and Maven are
 # Each makes .venv and installs what it needs. PYTHON=... chooses an interpreter.
@@ -16,7 +17,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 DEMO = demo
 
-.PHONY: demo demo-kafka test check docs test-all clean
+.PHONY: demo demo-kafka test check docs pictures test-all clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -46,6 +47,9 @@ check: $(VENV)/.check
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+pictures: $(VENV)/.test
+	$(BIN)/python -m simulations.pictures
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "stress or quality or kafka or browser"
