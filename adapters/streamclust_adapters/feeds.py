@@ -19,6 +19,7 @@ from streamclust_adapters.attached import Attached, Blocks, Lines
 from streamclust_adapters.following import Followed
 from streamclust_adapters.inputs import Descriptor, opened
 from streamclust_adapters.live import Answer, View, Watched
+from streamclust_adapters.report import NO_NUMBERS
 from streamclust_adapters.runner import Runner, Shutdown
 from streamclust_adapters.snapshots import load_newest, newest_first
 from streamclust_adapters.stdio import LineSource
@@ -178,9 +179,9 @@ def learn(
         totals = runner.run()
         look(totals)
     if not totals.answered and not shutdown.requested:
-        why_not = f"; first refusal: {totals.first_refusal}" if totals.refused else ""
         name = "stdin" if file == "-" else file
-        raise AdapterError(f"{name} holds no event{why_not}")
+        first = f"; first refusal: {totals.first_refusal}\n{NO_NUMBERS}" if totals.refused else ""
+        raise AdapterError(f"{name} holds no event{first}")
     return totals
 
 
