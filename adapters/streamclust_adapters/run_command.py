@@ -180,10 +180,13 @@ def _model(
     settings: Position,
 ) -> tuple[StreamClusterer, Position | None]:
     """The model to run, and the position to go on from when it comes from this run's folder."""
-    from streamclust import StreamClusterer
     from streamclust_adapters import snapshots
 
     if folder is not None and (found := newest(folder.path)) is not None:
+        if not options["resume"] and not found.model.tick_count:
+            for path in snapshots.newest_first(folder.path):  # of a try that learned nothing
+                path.unlink()
+            return _started(options, given), None
         if not options["resume"]:
             raise click.UsageError(
                 f"{folder.path} holds snapshots already: go on with --resume, or name another"
@@ -201,6 +204,13 @@ def _model(
                 f"{settings['reading']}"
             )
         return model, start
+    return _started(options, given), None
+
+
+def _started(options: dict[str, Any], given: dict[str, object]) -> StreamClusterer:
+    """A model that goes on from no snapshot of this run."""
+    from streamclust import StreamClusterer
+
     if options["model_file"] is not None:
-        return checked(load_model(options["model_file"]), given), None
-    return StreamClusterer(**cast(dict[str, Any], given)), None
+        return checked(load_model(options["model_file"]), given)
+    return StreamClusterer(**cast(dict[str, Any], given))

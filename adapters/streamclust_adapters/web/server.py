@@ -59,6 +59,7 @@ class PageServer:
         config = uvicorn.Config(
             application(self._hub, token, {host, *names}),
             log_config=None,
+            log_level="error",
             access_log=False,
             lifespan="off",
             ws="none",
