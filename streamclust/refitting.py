@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from heapq import nlargest
+from operator import itemgetter
 from time import perf_counter
 from typing import Any
 
@@ -21,6 +23,7 @@ from streamclust.census import Census, boundary_ratio
 from streamclust.drift import BLOCK, Evidence
 from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
 from streamclust.features import FeatureSpace
+from streamclust.figures import weights_of
 from streamclust.identity import SHARE, Matching, lineage, match, succeed
 from streamclust.kernels import stream
 from streamclust.refit.offered import build
@@ -52,6 +55,9 @@ ASKED = "asked for"
 """Reason of a refit that a user asked for, which is always made at once."""
 INITIAL = "initial"
 """Reason of the refit, or of what was given instead, that a model begins with."""
+TOLD = 100
+"""Clusters whose weights a finished refit tells, the heaviest."""
+
 NEVER = int(np.iinfo(np.int64).max)
 
 
@@ -234,6 +240,7 @@ class Refitter:
             asked=sample.tick,
             clusters=census.k,
             noise_share=float(masses[census.labels < 0].sum() / masses.sum()),
+            weights=dict(nlargest(TOLD, weights_of(tracker).items(), key=itemgetter(1))),
         )
         return (*events, *lineage(matching, clusters, census.cluster_masses, tick, time), done)
 
