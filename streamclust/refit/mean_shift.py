@@ -27,7 +27,7 @@ from streamclust.refit.graph import distinct_points
 from streamclust.refit.hierarchy import NOISE_SHARE
 from streamclust.results import FloatArray, IntArray
 
-LEAF = 16
+LEAF = 64
 """Points of a leaf at the most."""
 FINEST, COARSEST, RUNGS = 0.01, 0.4, 10
 """Automatic bandwidths: they hold from 1 % to 40 % of the weight around the median point."""
@@ -248,7 +248,7 @@ class Landscape:
         self._boxes = np.empty((nodes, 2, d))
         self._sums = np.empty((nodes, d + 1))
         build_tree(points, weights, depth, self._order, self._bounds, self._boxes, self._sums)
-        self._points = np.ascontiguousarray(points[self._order])
+        self._columns = np.ascontiguousarray(points[self._order].T)
         self._weights = np.ascontiguousarray(weights[self._order])
 
     def climb(self, bandwidth: float, tolerance: float, every: bool) -> Climb:
@@ -258,8 +258,8 @@ class Landscape:
             starts, cell = self.points, np.arange(n)
         else:
             starts, cell = self._cells(bandwidth)
-        seen = np.zeros((1, n))
-        to = np.zeros(len(starts), np.int64)
+        seen = np.full((1, n), float(every))  # a point that is a start is seen from it
+        to = np.full(len(starts), -1 if every else 0)
         ends, heights = self._run(starts, bandwidth, tolerance, to, np.ones(len(starts)), seen)
         missed = np.flatnonzero(seen[0] == 0.0)
         cell[missed] = len(starts) + np.arange(len(missed))
@@ -311,7 +311,7 @@ class Landscape:
         ends, heights = np.empty_like(starts), np.empty(len(starts))
         sorted_visits = np.zeros_like(visits)
         run_trajectories(
-            self._points,
+            self._columns,
             self._weights,
             self._bounds,
             self._boxes,
