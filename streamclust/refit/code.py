@@ -179,9 +179,8 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     centred = X - weights @ X / total
     if X.shape[1] <= PLAIN_DIMENSIONS:
         return np.ascontiguousarray(centred)
-    if X.shape[1] > len(X):  # distances depend on as many coordinates as there are points
-        values, basis = np.linalg.eigh(centred @ centred.T)
-        X = centred = basis * np.sqrt(np.maximum(values, 0.0))
+    if X.shape[1] > len(X):
+        X = centred = without_rank(centred)
     low, high = np.quantile(X, (TAIL, 1.0 - TAIL), axis=0)
     tame = np.clip(X, low, high)
     tame -= weights @ tame / total
@@ -192,6 +191,14 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     most = max(2, min(CODE_DIMENSIONS, int(total / 8)))
     kept = min(rank, most, max(2, wanted))
     return np.ascontiguousarray(centred @ basis[:, ::-1][:, :kept])
+
+
+def without_rank(centred: FloatArray) -> FloatArray:
+    """Centred points of more features than points in as many principal coordinates as points."""
+    if centred.shape[1] <= len(centred):
+        return np.ascontiguousarray(centred)
+    values, basis = np.linalg.eigh(centred @ centred.T)
+    return np.ascontiguousarray(basis * np.sqrt(np.maximum(values, 0.0)))
 
 
 def compact(labels: IntArray, weights: FloatArray, least: float = LEAST) -> IntArray:

@@ -39,7 +39,8 @@ from streamclust.refit.graph import (
     neighbour_count,
     neighbour_graph,
 )
-from streamclust.refit.hierarchy import choose, choose_exactly, confirm, link_single, link_ward
+from streamclust.refit.hierarchy import choose, confirm, link_single, link_ward
+from streamclust.refit.partition import partition
 from streamclust.refit.valley import join_without_valley
 
 FloatArray = NDArray[np.float64]
@@ -263,7 +264,8 @@ class COMET(BatchEstimator):
             U = embed(Z, weights, graph, self.fusion_strength, self.batch_size, self.seed)
             hierarchies = [link_single(graph, U), link_ward(graph, U, weights), plain]
             if self.n_clusters is not None:
-                exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
+                k = min(self.n_clusters, n)
+                exact = partition(k, points, hierarchies, code, self.seed)
                 return exact.labels, exact.length, False
             pieces = choose(hierarchies, code, start)
         labels = join_without_valley(pieces, code, graph)
