@@ -251,8 +251,9 @@ class COMET(BatchEstimator):
             apart = background(points, weights, self.seed)
             if apart.any():
                 return self._among(~apart, points, weights, former, carried)
-        Z = code_space(points, weights)
-        code = Code(Z, weights, noisy=not wide)
+        space = code_space(points, weights)
+        Z = space.points
+        code = Code(Z, weights, space.grain, noisy=not wide)
         graph = neighbour_graph(points, neighbour_count(n))
         plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)

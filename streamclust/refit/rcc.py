@@ -182,8 +182,9 @@ class RCC(BatchEstimator):
             links = (np.ones(int(near.sum())), (edges.first[near], edges.second[near]))
             found = connected_components(coo_array(links, shape=(graph.n, graph.n)))[1]
             return np.asarray(found, dtype=np.int64)
-        Z = code_space(X, mass)
-        code = Code(Z, mass)
+        space = code_space(X, mass)
+        Z = space.points
+        code = Code(Z, mass, space.grain)
         hierarchies = [link_single(graph, U), link_ward(graph, U, mass)]
         if self.n_clusters is not None:
             hierarchies.append(link_ward(graph, Z, mass))
