@@ -26,6 +26,7 @@ FLOORS: dict[float, str] = {
     2.8: "invariants",
     3: "census tracker tree refit.base refit.graph refit.code",
     3.5: "survey refit.adam refit.background refit.fusion refit.hierarchy refit.valley",
+    3.75: "refit.partition",
     4: "refit.* identity summary router rules figures",
     4.5: "answers refit.three_way",
     4.75: "refit.offered",

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from streamclust.kernels.shift import build_tree, merge_ends, run_trajectories
 from streamclust.refit.base import BatchEstimator, checked_window, members, real, require
-from streamclust.refit.code import LEAST, Code, code_space
+from streamclust.refit.code import LEAST, Code, Space, code_space
 from streamclust.refit.graph import distinct_points
 from streamclust.refit.hierarchy import NOISE_SHARE
 from streamclust.results import FloatArray, IntArray
@@ -104,8 +104,8 @@ class MeanShift(BatchEstimator):
         else:
             space = code_space(inputs, mass)
             if self.bandwidth is None:
-                bandwidth, points = self._suggest(space, mass), space
-            code = Code(space, mass)
+                bandwidth, points = self._suggest(space, mass), space.points
+            code = Code(space.points, mass, space.grain)
             found = self._settle(self._basins(Landscape(points, mass), bandwidth, code))
         member = members(rows, heavy, window.points, window.member)
         self.labels_ = found.labels[member]
@@ -116,11 +116,11 @@ class MeanShift(BatchEstimator):
         self.n_features_in_ = rows.shape[1]
         return self
 
-    def _suggest(self, space: FloatArray, mass: FloatArray) -> float:
+    def _suggest(self, space: Space, mass: FloatArray) -> float:
         """The bandwidth whose clustering has the shortest description."""
-        chosen = _spaced(len(space), SAMPLE)
-        points, weights = np.ascontiguousarray(space[chosen]), mass[chosen]
-        land, code = Landscape(points, weights), Code(points, weights)
+        chosen = _spaced(len(space.points), SAMPLE)
+        points, weights = np.ascontiguousarray(space.points[chosen]), mass[chosen]
+        land, code = Landscape(points, weights), Code(points, weights, space.grain)
         best, shortest = 0.0, np.inf
         for bandwidth in bandwidths(points, weights):
             found = self._basins(land, bandwidth, code)
