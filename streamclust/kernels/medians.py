@@ -7,7 +7,26 @@ import numpy as np
 from streamclust.kernels.compiled import kernel
 from streamclust.results import FloatArray, IntArray
 
+TINY = 1e-280  # squares below have lost digits
 NEAR = 1e-6  # relative distance below which a point pulls no harder
+
+
+@kernel
+def length(x: FloatArray, c: FloatArray, p: float) -> float:
+    """Return ||x - c||_p, whatever its magnitude."""
+    top, power = 0.0, 0.0
+    if p == 2.0:
+        for j in range(c.shape[0]):
+            power += (x[j] - c[j]) * (x[j] - c[j])
+        if TINY < power < np.inf:
+            return float(np.sqrt(power))
+        power = 0.0
+    for j in range(c.shape[0]):
+        top = max(top, abs(x[j] - c[j]))
+    if top > 0.0:
+        for j in range(c.shape[0]):
+            power += (abs(x[j] - c[j]) / top) ** p
+    return float(top * power ** (1.0 / p))
 
 
 @kernel
@@ -24,13 +43,7 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
     for sweep in range(sweeps):
         here, total = 0.0, 0.0
         for i in range(n):
-            top, power = 0.0, 0.0
-            for j in range(d):
-                top = max(top, abs(x[i, j] - c[j]))
-            if top > 0.0:
-                for j in range(d):
-                    power += (abs(x[i, j] - c[j]) / top) ** p
-            norm[i] = top * power ** (1.0 / p)
+            norm[i] = length(x[i], c, p)
             total += weights[i]
             if norm[i] == 0.0:
                 here += weights[i]
