@@ -110,7 +110,9 @@ def natural(name: FeatureName) -> tuple[Any, ...]:
     if not isinstance(name, str):
         return (0, int(name))
     parts = re.split(r"([0-9]+)", name)
-    told = [(1, len(p.lstrip("0")), p.lstrip("0")) if i % 2 else (0, p) for i, p in enumerate(parts)]
+    told = [
+        (1, len(p.lstrip("0")), p.lstrip("0")) if i % 2 else (0, p) for i, p in enumerate(parts)
+    ]
     return (1, *told, (-1, name))
 
 

@@ -162,7 +162,9 @@ class Engine:
 
     def apply(self, summary: Summary) -> None:
         """Learn the events of a summary that was made with the model as it is now."""
-        if summary.mark != self.freeze().mark:
+        features, k = self.features.names, self.tracker.k
+        known = summary.names[: summary.n_known] == features and len(summary.arrivals) == k
+        if not known or summary.mark != self.freeze().mark:
             raise StaleSummary("this summary was made with another state of the model")
         if not summary.learned:
             return
@@ -176,7 +178,8 @@ class Engine:
     def _admit(self, summary: Summary) -> None:
         """Take in the new features of a summary, as far as there is room and its sample has any."""
         values = summary.sample.rows
-        room, first = self.features.max_features - self.features.n_features, {}
+        room = self.features.max_features - self.features.n_features
+        first: dict[FeatureName, float] = {}
         for j in range(summary.n_known, len(summary.names)):
             seen = np.flatnonzero(~np.isnan(values[:, j]))
             if seen.size and len(first) < room:

@@ -1,9 +1,9 @@
 """Both ends of learning by summaries: what a model hands out, and what a summary does to it.
 
-Each figure that the per-event path keeps by running steps gets here what that many steps would have
-made of it in expectation: running means by the same shares in one product, the rate of arrivals as
-if they were spread evenly, the center by Huber's reweighted mean (`streamclust.summary`). A batch is
-one moment: where the clock counts events, all of a batch get the time at its end.
+Each figure that the per-event path keeps by running steps gets here what that many steps would
+make of it in expectation: running means by the same shares in one product, the rate of arrivals as
+if they were spread evenly, the center by Huber's reweighted mean (`streamclust.summary`). A batch
+is one moment: where the clock counts events, all of a batch get the time at its end.
 """
 
 from __future__ import annotations
@@ -142,12 +142,12 @@ def _keep(
     kept = summary.sample
     rows = kept.rows.copy()
     rows[:, :-2] -= origin
-    keys = kept.keys
+    keys: FloatArray = kept.keys
     if tracker.gauges[stream.BY_EVENTS]:
         rows[:, -2] = now
-        keys = keys - window.decay * now if np.isfinite(window.decay) else keys
+        keys = kept.keys - float(window.decay) * now if np.isfinite(window.decay) else keys
     if isinstance(window, SlidingWindow):  # the newest are kept; within a batch, the first by draw
-        keys = np.arange(len(rows)) - float(tick)
+        keys = np.arange(len(rows), dtype=np.float64) - tick
     for row, key in zip(rows, keys.tolist(), strict=True):
         stream.admit(row, key, window.slots, window.heap)
     places = np.arange(tick - min(n, recent.capacity), tick) % recent.capacity
@@ -192,7 +192,7 @@ def _move(
         pull, hold = np.split(summary.pulls.high[slot], 2)
         taken = absorbed(int(steps) + 1, n, stream.STEP_FLOOR)
         some = (hold > 0) & (weights[:n_known] > 0)
-        share = -np.expm1(np.log1p(-taken) * hold[some] / n)
+        share = 1.0 - np.exp(np.log1p(-taken) * hold[some] / n)
         step = np.zeros(d)
         step[:n_known][some] = share * pull[some] / hold[some] / weights[:n_known][some]
         tracker.centers[slot] += step

@@ -27,6 +27,8 @@ from streamclust.results import NOISE, FeatureName, FloatArray, IntArray, Region
 BLOCK = 4096
 """Rows whose distances to all centers are held at a time."""
 MISSING = ("median", "zero", "refuse")
+MALFORMED = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError)
+"""What a state raises whose parts are of other kinds than they should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,7 @@ class Frozen:
         self, X: Any, *, ids: Any = None, t: Any = None, w: Any = None, absent: Any = None
     ) -> Batch:
         """Return a batch as rows of this model, what the model would refuse among the refused."""
-        batch = read_batch(
-            X, self.names, self.features.columns, ids=ids, t=t, w=w, absent=absent
-        )
+        batch = read_batch(X, self.names, self.features.columns, ids=ids, t=t, w=w, absent=absent)
         d, refused = len(self.names), batch.refused
         gaps = np.isnan(batch.values)
         if self.features.missing == "refuse":
@@ -229,7 +229,7 @@ class Frozen:
         """Return the frozen model in `content`; SnapshotError where it holds none."""
         try:
             return cls(snapshot.decode(content))
-        except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        except MALFORMED as error:
             if isinstance(error, SnapshotError):
                 raise
             raise SnapshotError(f"no frozen model: {error}") from error

@@ -22,7 +22,8 @@ import numpy as np
 from streamclust import snapshot
 from streamclust.batch import Batch, natural, uniforms
 from streamclust.errors import SnapshotError, StaleSummary
-from streamclust.frozen import BLOCK, Frozen
+from streamclust.features import LARGEST
+from streamclust.frozen import BLOCK, MALFORMED, Frozen
 from streamclust.kernels import stream
 from streamclust.mergeable import Kept, Sums, floats, kept_of, sums_of
 from streamclust.results import FeatureName, FloatArray, IntArray
@@ -33,6 +34,8 @@ COSTS = ("near", "own", "answered", "relative", "squares")
 """Columns of `Summary.costs`: distances to the nearest center, to the own one, to that of the rule,
 in units of the own scale, and the squares of the last."""
 BIRTH_SALT = 0x5EED
+COUNTS = ("n_known", "capacity", "learned", "refused", "agreed", "measured")
+TABLES = ("masses", "pulls", "costs", "sample", "outliers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +133,8 @@ class Summary:
         """Return the summary in `content`; SnapshotError where it holds none."""
         try:
             return _restored(snapshot.decode(content))
-        except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        except MALFORMED as error:
             raise SnapshotError(f"no summary: {error}") from error
-
-
-TABLES = ("masses", "pulls", "costs", "sample", "outliers")
 
 
 def summarise(
@@ -293,8 +293,8 @@ def _restored(state: Mapping[str, Any]) -> Summary:
     if state["kind"] != "summary":
         raise ValueError("it is of another kind")
     names, arrivals = tuple(state["names"]), np.asarray(state["arrivals"])
-    counts = [state[n] for n in ("n_known", "capacity", "learned", "refused", "agreed", "measured")]
-    n_known, capacity, learned, _, agreed, measured = counts
+    counts: dict[str, int] = {name: state[name] for name in COUNTS}
+    n_known, capacity, learned, _, agreed, measured = counts.values()
     k, columns = len(arrivals), len(names) + 2
     within = sum(arrivals.tolist())
     latest = floats(state["latest"], (k,), "latest", finite=False)
@@ -302,7 +302,7 @@ def _restored(state: Mapping[str, Any]) -> Summary:
     sample = kept_of(state["sample"], columns, capacity)
     outliers = kept_of(state["outliers"], columns, CANDIDATES)
     fits = (
-        all(type(n) is int and 0 <= n < 2**62 for n in counts)
+        all(type(n) is int and 0 <= n < 2**62 for n in counts.values())
         and isinstance(state["mark"], str)
         and all(type(name) in (int, str) for name in names)
         and len(set(names)) == len(names) >= n_known
@@ -316,22 +316,30 @@ def _restored(state: Mapping[str, Any]) -> Summary:
         and len(outliers) <= learned - within
         and not np.isnan(latest).any()
         and not np.isnan([first, last]).any()
-        and (first <= last or first == np.inf == -last)
-        and all(np.all(kept.rows[:, -1] > 0) for kept in (sample, outliers))
+        and (-np.inf < first <= last < np.inf or first == np.inf == -last)
+        and all(_sound(kept.rows, n_known) for kept in (sample, outliers))
     )
     if not fits:
         raise ValueError("its parts do not fit each other")
     return Summary(
-        state["mark"],
-        names,
-        *counts,
-        first,
-        last,
-        arrivals,
-        latest,
-        sums_of(state["masses"], k + 1, 1),
-        sums_of(state["pulls"], k, 2 * n_known),
-        sums_of(state["costs"], 1, len(COSTS)),
-        sample,
-        outliers,
+        mark=state["mark"],
+        names=names,
+        **counts,
+        first=first,
+        last=last,
+        arrivals=arrivals,
+        latest=latest,
+        masses=sums_of(state["masses"], k + 1, 1),
+        pulls=sums_of(state["pulls"], k, 2 * n_known),
+        costs=sums_of(state["costs"], 1, len(COSTS)),
+        sample=sample,
+        outliers=outliers,
     )
+
+
+def _sound(rows: FloatArray, n_known: int) -> bool:
+    """Whether rows hold what an event may hold: a model learns them without another look."""
+    known, weights = np.abs(rows[:, :n_known]), rows[:, -1]
+    values = np.abs(rows[:, n_known:-2])
+    sizes = np.all(known <= LARGEST) and not np.any(values > LARGEST)
+    return bool(sizes and np.all((weights > 0) & (weights <= LARGEST)))

@@ -36,7 +36,7 @@ def add_rows(values: FloatArray, groups: IntArray, high: FloatArray, low: FloatA
 
 @kernel
 def add_pairs(high: FloatArray, low: FloatArray, other: FloatArray, other_low: FloatArray) -> None:
-    """Add the sums ``other + other_low`` to ``high + low``, in place; all of shape (n_groups, m)."""
+    """Add the sums ``other + other_low`` to ``high + low`` in place; all have one shape."""
     for g in range(high.shape[0]):
         for j in range(high.shape[1]):
             total, rest = two_sum(high[g, j], other[g, j])
