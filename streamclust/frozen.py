@@ -62,7 +62,7 @@ class Frozen:
         Features in the order of rows, and as they were first seen.
     rules : mapping of cluster id to its rule as text; empty unless asked for
     mark : str
-        A hash of everything: which state of the model this is.
+        A hash of everything but the rules: which state of the model this is.
     """
 
     def __init__(self, state: Mapping[str, Any]) -> None:
@@ -83,7 +83,8 @@ class Frozen:
         self.capacity, self.ratio = int(state["capacity"]), float(state["ratio"])
         self.rules = {int(c): str(text) for c, text in state["rules"]}
         self._check(features["missing"], k, d)
-        self.mark = blake2b(snapshot.encode(self._state), digest_size=16).hexdigest()
+        content = snapshot.encode({**self._state, "rules": []})
+        self.mark = blake2b(content, digest_size=16).hexdigest()
 
     @property
     def names(self) -> tuple[FeatureName, ...]:
@@ -153,9 +154,13 @@ class Frozen:
         p = float(self.gauges[stream.P])
         return stream.distance_table(points, self.centers, self.frame[1], p)
 
-    def answer_many(self, X: Any, *, t: Any = None, absent: Any = None) -> Answers:
-        """Return label, region and distance of every event, as the model would; see `summarise`."""
-        batch = self.read(X, t=t, absent=absent)
+    def answer_many(self, X: Any, *, t: Any = None, w: Any = None, absent: Any = None) -> Answers:
+        """Return label, region and distance of every event, as the model would.
+
+        The arguments are those of `streamclust.summary.summarise`; times and weights change no
+        answer, but may have an event refused.
+        """
+        batch = self.read(X, t=t, w=w, absent=absent)
         n, d = len(batch), len(self.names)
         labels = np.full(n, NOISE, dtype=np.int64)
         regions = np.full(n, Region.COLD.value, dtype=object)

@@ -40,9 +40,11 @@ DOOR_FLOORS: dict[float, str] = {
     1.5: "codec answering messages order input_options",
     2: "stdio testing runner lanes plot.canvas",
     2.5: "kafka.client plot.*",
-    2.75: "kafka.reading kafka.transactions",
+    2.75: "kafka.reading kafka.transactions spark.columns",
     3: "report kafka.connection resuming",
-    3.5: "worker scoring top",
+    3.25: "spark.partitions",
+    3.5: "worker scoring top spark.labelling",
+    3.75: "spark.query",
     4: "metrics",
     4.5: "kafka_command plot_command run_command top_command",
     5: "cli",
@@ -70,6 +72,8 @@ HOMES = {
     "rich": {"streamclust_adapters.report", "streamclust_adapters.top"},
     "msgspec": {"streamclust_adapters"},
     "confluent_kafka": {"streamclust_adapters.kafka"},
+    "pyspark": {"streamclust_adapters.spark"},
+    "pyarrow": {"streamclust_adapters.spark"},
     "prometheus_client": {"streamclust_adapters.metrics"},
 }
 NOT_FACES = [path for path in sorted(CORE.rglob("*.py")) if path.name != "__init__.py"]

@@ -116,6 +116,13 @@ def test_a_frozen_model_answers_as_the_model(options):
         assert frozen.rules == {c: str(model.rule(c)) for c in model.clusters}
 
 
+def test_rules_make_no_other_state():
+    model = StreamClusterer(window=60)
+    model.learn_many(points(100))
+    model.apply(summarise(points(10), model.freeze(rules=True)))
+    assert model.tick_count == 110
+
+
 def test_a_frozen_model_is_small_and_does_not_change_with_its_model():
     model = StreamClusterer()
     model.learn_many(points(6000))
@@ -185,7 +192,7 @@ def test_missing_refuse_is_heeded():
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(X, more):
-    with pytest.raises(InvalidPoint, match="accepted|known|names are"):
+    with pytest.raises(InvalidPoint, match=r"accepted|known|names are"):
         summarise(X, warm().freeze(), **more)
 
 
