@@ -210,21 +210,19 @@ def arrive_many(
 
     `late` is the time of the last. What `kernels.stream.arrive` keeps of each is kept of all.
     """
-    gap = max(late - float(s[stream.LAST]), 0.0)
-    s[stream.WEIGHT] = s[stream.WEIGHT] * exp(-gauges[stream.DECAY] * gap) + mass
-    mean = gap / n
-    if s[stream.GAP] > 0.0:
-        ages = span / n / (stream.RATE_GAPS * float(s[stream.GAP]))
-        left = -np.expm1(-np.log(2.0) * ages)
-        fresh = -np.expm1(-np.log(2.0) * ages * n) / left if left > 0.0 else float(n)
-        kept = 2.0 ** (-gap / (stream.RATE_GAPS * float(s[stream.GAP])))
-        s[stream.RATE] = s[stream.RATE] * kept + fresh
-        mean = min(mean, stream.GAP_LIMIT * float(s[stream.GAP]))
+    since, known = max(late - float(s[stream.LAST]), 0.0), float(s[stream.GAP])
+    s[stream.WEIGHT] = s[stream.WEIGHT] * exp(-gauges[stream.DECAY] * since) + mass
+    mean = since / n
+    taken = absorbed(int(s[stream.STEPS]) + 1, n, stream.STEP_FLOOR)
+    s[stream.GAP] += taken * ((min(mean, stream.GAP_LIMIT * known) if known > 0 else mean) - known)
+    if known > 0.0:  # by the mean gap at the end: that of each arrival adapts meanwhile
+        halving = stream.RATE_GAPS * float(s[stream.GAP])
+        left = -np.expm1(-np.log(2.0) * span / n / halving)
+        fresh = -np.expm1(-np.log(2.0) * span / halving) / left if left > 0.0 else float(n)
+        s[stream.RATE] = s[stream.RATE] * 2.0 ** (-since / halving) + fresh
     s[stream.LAST] = max(float(s[stream.LAST]), late)
     if s[stream.RATE] >= 0.5 * stream.RATE_LEVEL:
         s[stream.STEADY] = s[stream.LAST]
-    taken = absorbed(int(s[stream.STEPS]) + 1, n, stream.STEP_FLOOR)
-    s[stream.GAP] += taken * (mean - s[stream.GAP])
     s[stream.SIZE] += n
     s[stream.STEPS] += n
 

@@ -120,7 +120,7 @@ class Frozen:
         most = self.features.max_features
         for i in np.flatnonzero((~gaps[:, d:]).sum(axis=1) + d > most).tolist():
             refused.setdefault(i, f"new features beyond max_features={most}")
-        late = self.gauges[stream.STAMP] - self.gauges[stream.LATENESS]
+        late = float(self.gauges[stream.STAMP] - self.gauges[stream.LATENESS])
         for i in np.flatnonzero(np.isinf(batch.times) | (batch.times < late)).tolist():
             refused.setdefault(
                 i, f"got t={float(batch.times[i])!r}; finite ones from {late!r} on are accepted"

@@ -1,4 +1,4 @@
-"""A driver of its own, to be killed: it learns a folder of files and stops in the middle of a batch.
+"""A driver of its own, to be killed: it learns files and stops in the middle of a batch.
 
 Arguments: the folder of files, that of the checkpoint, a folder of its own, the number of the batch
 within whose last sink it waits to be killed, and the file that says that it does.

@@ -25,6 +25,7 @@ def session(master: str, folder: Path, *, kafka: bool = False) -> SparkSession:
         "SPARK_HOME": str(home),  # what starts executors looks there, not for the Python package
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
     }
@@ -34,7 +35,6 @@ def session(master: str, folder: Path, *, kafka: bool = False) -> SparkSession:
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.sql.streaming.metricsEnabled": "false",
