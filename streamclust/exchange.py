@@ -9,7 +9,7 @@ is one moment: where the clock counts events, all of a batch get the time at its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp, log1p
+from math import exp, expm1, inf, log, log1p
 
 import numpy as np
 
@@ -96,19 +96,25 @@ def absorb(
     return [*events, *died, *born], alerts
 
 
-def absorbed(before: int, n: int, floor: float) -> float:
-    """Return the share of n more steps in a running mean of `before` steps.
+def log_left(before: int, n: int, floor: float) -> float:
+    """Return the logarithm of what n more steps leave of a running mean of `before` steps.
 
-    Step i has the share ``max(1 / i, floor)``; the result is one minus the product of what they
-    leave.
+    Step i has the share ``max(1 / i, floor)``.
     """
+    if not before:
+        return -inf
     last = min(max(int(1.0 / floor), before), before + n)  # steps up to here are 1 / i
-    return 1.0 - before / last * exp((before + n - last) * log1p(-floor))
+    return log(before / last) + (before + n - last) * log1p(-floor)
+
+
+def absorbed(before: int, n: int, floor: float) -> float:
+    """Return the share of n more steps in a running mean of `before` steps; see `log_left`."""
+    return -expm1(log_left(before, n, floor))
 
 
 def faded(n: int, share: float) -> float:
     """Return the share of n steps in a mean of which each step takes `share`."""
-    return -float(np.expm1(n * log1p(-share)))
+    return -expm1(n * log1p(-share))
 
 
 def _pass_clock(summary: Summary, counts: IntArray, gauges: FloatArray) -> float:
@@ -190,9 +196,9 @@ def _move(
         late = tracker.now if gauges[stream.BY_EVENTS] else float(summary.latest[slot])
         arrive_many(s, n, float(summary.masses.high[slot, 0]), late, span, gauges)
         pull, hold = np.split(summary.pulls.high[slot], 2)
-        taken = absorbed(int(steps) + 1, n, stream.STEP_FLOOR)
+        left = log_left(int(steps) + 1, n, stream.STEP_FLOOR)
         some = (hold > 0) & (weights[:n_known] > 0)
-        share = 1.0 - np.exp(np.log1p(-taken) * hold[some] / n)
+        share = -np.expm1(left * hold[some] / n)
         step = np.zeros(d)
         step[:n_known][some] = share * pull[some] / hold[some] / weights[:n_known][some]
         tracker.centers[slot] += step
@@ -217,8 +223,8 @@ def arrive_many(
     s[stream.GAP] += taken * ((min(mean, stream.GAP_LIMIT * known) if known > 0 else mean) - known)
     if known > 0.0:  # by the mean gap at the end: that of each arrival adapts meanwhile
         halving = stream.RATE_GAPS * float(s[stream.GAP])
-        left = -np.expm1(-np.log(2.0) * span / n / halving)
-        fresh = -np.expm1(-np.log(2.0) * span / halving) / left if left > 0.0 else float(n)
+        each, all_of_them = (-expm1(-log(2.0) * t / halving) for t in (span / n, span))
+        fresh = all_of_them / each if each > 0.0 else float(n)
         s[stream.RATE] = s[stream.RATE] * 2.0 ** (-since / halving) + fresh
     s[stream.LAST] = max(float(s[stream.LAST]), late)
     if s[stream.RATE] >= 0.5 * stream.RATE_LEVEL:
