@@ -1,5 +1,5 @@
 # make demo    replays a real stream through the command and prints clusters and rules
-# make demo-kafka  two workers on a broker, one is killed; needs Java and Maven
+# make demo-kafka  two workers on a broker, one is killed; Apache Kafka where Java and Maven are
 # make test    the tests, without the slow ones
 # make check   lint, format, types
 # make docs    the documentation, in docs/_build/html
@@ -30,6 +30,8 @@ demo: $(VENV)/.installed
 	@echo; cat $(DEMO)/summary.txt
 
 demo-kafka: $(VENV)/.test
+	@if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then \
+	  $(BIN)/python -m pip install --quiet --group light-broker; fi
 	$(BIN)/python simulations/demo_kafka.py
 
 test: $(VENV)/.test
