@@ -52,4 +52,4 @@ def test_eight_partitions_are_as_good_as_one_process(name):
             [score(truth, way(stream.points)[half:]).ari for way in (one_by_one, by_summaries)]
         )
     alone, spread = np.mean(found, axis=0)
-    assert abs(alone - spread) <= 0.02, found
+    assert spread >= alone - 0.02, found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from streamclust import StreamClusterer
 from streamclust.errors import AdapterError
 from streamclust_adapters.spark import StreamClusterQuery, label
+from tests.spark.sessions import ROOT
 from tests.spark.streams import (
     Collector,
     learned_alone,
@@ -96,3 +98,25 @@ def test_columns_that_do_not_fit_are_named(spark, tmp_path):
     timed = StreamClusterQuery(StreamClusterer(time_unit="seconds"), features=["x"])
     with pytest.raises(AdapterError, match="needs the column of times"):
         timed.start(stream, tmp_path / "check")
+
+
+def test_the_ten_lines_of_the_readme_run(spark, files, tmp_path):
+    text = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
+    assert len(code.splitlines()) <= 11
+    for old, new in (
+        ('f"answers/', f'f"{tmp_path}/answers/'),
+        ('f"changes/', f'f"{tmp_path}/changes/'),
+        (
+            '"checkpoint", processingTime="10 seconds"',
+            f'"{tmp_path}/checkpoint", availableNow=True',
+        ),
+    ):
+        assert old in code, old
+        code = code.replace(old, new)
+    names = {"readings": stream_of(spark, files)}
+    exec(compile(code, "README.md", "exec"), names)
+    names["query"].stop()
+    rows = spark.read.parquet(f"{tmp_path}/answers")
+    assert rows.count() == names["query"].totals["learned"] > 1900
+    assert rows.where("cluster >= 0").count() > 1000

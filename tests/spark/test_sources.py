@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from pyspark.sql import functions
@@ -12,6 +13,7 @@ from streamclust.events import FeatureAdded
 from streamclust_adapters.spark import StreamClusterQuery
 from tests.kafka.brokers import Kafka
 from tests.kafka.worlds import World
+from tests.spark.sessions import ROOT
 from tests.spark.streams import (
     SCHEMA,
     Collector,
@@ -24,6 +26,7 @@ from tests.spark.streams import (
 )
 from tests.spark.test_query import OPTIONS, query_of
 
+PAGE = ROOT / "docs" / "scaling.md"
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -76,7 +79,7 @@ def test_a_column_that_appears_joins_and_old_rows_go_on(spark, tmp_path):
     assert collector.kinds == [type(change).__name__ for change in changes]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A topic of three partitions on an Apache Kafka of this test alone."""
     kafka = Kafka(tmp_path_factory.mktemp("kafka"))
@@ -88,12 +91,14 @@ def world(tmp_path_factory):
         kafka.stop()
 
 
-def test_kafka_is_read_on_through_a_restart(spark, world, tmp_path):
-    def values(batch):
-        rows = rows_of(batch, bad=0)
-        made = [(i % 3, json.dumps(row).encode()) for i, row in enumerate(rows)]
-        return [*made, (batch % 3, b"broken"), (0, b'{"x": "text"}')]
+def values(batch):
+    """Messages of a batch, two of which hold no event."""
+    rows = rows_of(batch, bad=0)
+    made = [(i % 3, json.dumps(row).encode()) for i, row in enumerate(rows)]
+    return [*made, (batch % 3, b"broken"), (0, b'{"x": "text"}')]
 
+
+def test_kafka_is_read_on_through_a_restart(spark, world, tmp_path):
     raw = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", world.address)
@@ -132,3 +137,31 @@ def test_kafka_is_read_on_through_a_restart(spark, world, tmp_path):
     assert {bytes(row.value) for row in letters} == {b"broken", b'{"x": "text"}'}
     late = [row for batch, rows in collector.rows.items() if batch > 2 for row in rows]
     assert sum(row.cluster >= 0 for row in late) > 0.8 * len(late)
+
+
+def test_what_the_documentation_shows_runs(spark, world, tmp_path):
+    """The lines for Kafka, with this world's names in them."""
+    (code,) = re.findall(r"```py\n(from streamclust .*?)```", PAGE.read_text(), re.DOTALL)
+    folder = str(tmp_path)
+    for old, new in (
+        ("HOST:9092", world.address),
+        ('"readings"', f'"{world.topic}"'),
+        (".load()", '.option("startingOffsets", "earliest").load()'),
+        ("load double, temp double", "x double, y double"),
+        ('["load", "temp"]', '["x", "y"]'),
+        ('f"answers/', f'f"{folder}/answers/'),
+        ('f"bad/', f'f"{folder}/bad/'),
+        ('f"changes/', f'f"{folder}/changes/'),
+        ('"checkpoint", processingTime="10 seconds"', f'"{folder}/checkpoint", availableNow=True'),
+    ):
+        assert old in code, old
+        code = code.replace(old, new)
+    world.produce(values(0))
+    names = {"spark": spark}
+    exec(compile(code, PAGE, "exec"), names)
+    names["query"].stop()
+    n = sum(world.sent.values())
+    answers = spark.read.parquet(f"{folder}/answers")
+    assert answers.count() + spark.read.json(f"{folder}/bad").count() == n
+    assert {"cluster", "region", "distance", "rule", "offset"} < set(answers.columns)
+    assert "ClusterBorn" in {row.kind for row in spark.read.json(f"{folder}/changes").collect()}
