@@ -3,7 +3,7 @@
 # make test    the tests, without the slow ones
 # make check   lint, format, types
 # make docs    the documentation, in docs/_build/html
-# make test-all  the slow tests: kills, statistics, and a real Kafka where Java and Maven are
+# make test-all  the slow tests: kills, statistics, real Kafka and Spark where Java and Maven are
 # Each makes .venv and installs what it needs. PYTHON=... chooses an interpreter.
 
 NEWEST = for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -35,7 +35,7 @@ demo-kafka: $(VENV)/.test
 	$(BIN)/python simulations/demo_kafka.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not stress and not quality and not kafka"
+	$(BIN)/python -m pytest -q -m "not stress and not quality and not kafka and not spark"
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .
@@ -47,7 +47,7 @@ docs: $(VENV)/.docs
 	@echo "docs/_build/html/index.html"
 
 test-all: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "stress or quality or kafka"
+	$(BIN)/python -m pytest -q -m "stress or quality or kafka or spark"
 
 clean:
 	rm -rf $(VENV) $(DEMO) .kafka docs/_build
