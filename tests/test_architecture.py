@@ -37,17 +37,18 @@ FLOORS: dict[float, str] = {
 }
 DOOR_FLOORS: dict[float, str] = {
     1: "ports decoding encoder options snapshots broker logs settings deadline claim inputs",
-    1.25: "json_lines csv_lines records following line_sink launch changes",
-    1.5: "codec answering messages order input_options",
-    2: "stdio testing runner lanes plot.canvas",
+    1.25: "json_lines csv_lines records following line_sink launch changes lives",
+    1.5: "codec answering messages order input_options live",
+    2: "stdio testing runner lanes plot.canvas live_options attached",
     2.5: "kafka.client plot.*",
     2.75: "kafka.reading kafka.transactions spark.columns",
-    3: "report kafka.connection resuming",
+    2.9: "report",
+    3: "kafka.connection resuming feeds web.hub web.sections",
     3.25: "spark.partitions",
-    3.5: "worker scoring top spark.labelling",
+    3.5: "worker scoring top web.app spark.labelling",
     3.75: "spark.query",
-    4: "metrics",
-    4.5: "kafka_command plot_command run_command top_command",
+    4: "metrics web.server",
+    4.5: "kafka_command plot_command run_command serve_command top_command",
     5: "cli",
     6: "__main__",
 }
@@ -63,9 +64,11 @@ HOMES = {
         "streamclust_adapters.input_options",
         "streamclust_adapters.kafka_command",
         "streamclust_adapters.launch",
+        "streamclust_adapters.live_options",
         "streamclust_adapters.options",
         "streamclust_adapters.plot_command",
         "streamclust_adapters.run_command",
+        "streamclust_adapters.serve_command",
         "streamclust_adapters.settings",
         "streamclust_adapters.top_command",
     },
@@ -76,6 +79,8 @@ HOMES = {
     "pyspark": {"streamclust_adapters.spark"},
     "pyarrow": {"streamclust_adapters.spark"},
     "prometheus_client": {"streamclust_adapters.metrics"},
+    "starlette": {"streamclust_adapters.web.app"},
+    "uvicorn": {"streamclust_adapters.web.server"},
 }
 NOT_FACES = [path for path in sorted(CORE.rglob("*.py")) if path.name != "__init__.py"]
 DOOR_FILES = [path for path in sorted(DOORS.rglob("*.py")) if path.name != "__init__.py"]
