@@ -5,7 +5,7 @@
 # make docs    the documentation, in docs/_build/html
 # make pictures  those of the documentation, drawn anew; needs chromium and chromedriver
 # make test-all  the slow tests: kills, statistics, the live page where a Chromium is, and a real
-#              Kafka where Java and Maven are
+#              Kafka and a real Spark where Java and Maven are
 # Each makes .venv and installs what it needs. PYTHON=... chooses an interpreter.
 
 NEWEST = for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -37,7 +37,7 @@ demo-kafka: $(VENV)/.test
 	$(BIN)/python simulations/demo_kafka.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not stress and not quality and not kafka and not browser"
+	$(BIN)/python -m pytest -q -m "not stress and not quality and not kafka and not spark and not browser"
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .
@@ -52,7 +52,7 @@ pictures: $(VENV)/.test
 	$(BIN)/python -m simulations.pictures
 
 test-all: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "stress or quality or kafka or browser"
+	$(BIN)/python -m pytest -q -m "stress or quality or kafka or spark or browser"
 
 clean:
 	rm -rf $(VENV) $(DEMO) .kafka docs/_build
