@@ -206,7 +206,7 @@ def change_text(change: Change) -> str:
     told = []
     for one in fields(change):
         value = getattr(change, one.name)
-        if one.name in {"tick", "time", "number"} or value in ("", None):
+        if one.name in {"tick", "time", "number", "weights"} or value in ("", None):
             continue
         if isinstance(value, float):
             value = f"{value:.4g}"

@@ -1,7 +1,7 @@
 """Lives of clusters and what links them, read from changes: who came from whom, and how heavy.
 
-A change tells a cluster's weight at its birth, and at a split or merge by the shares that go over;
-a living cluster's present weight is known where the clusters are given.
+A change tells a cluster's weight at its birth, at each refit, and at a split or merge by the shares
+that go over; a living cluster's present weight is known where the clusters are given.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from streamclust.events import Change, ClusterBorn, ClusterDied, ClustersMerged, ClusterSplit
+from streamclust.events import (
+    Change,
+    ClusterBorn,
+    ClusterDied,
+    ClustersMerged,
+    ClusterSplit,
+    RefitDone,
+)
 from streamclust.results import Cluster
 
 
@@ -94,6 +101,9 @@ def lineage(changes: Iterable[Change], clusters: Mapping[int, Cluster], now: int
                 for one in others:
                     one.end, one.ended_by = tick, "merged"
                     links.append(Link("merge", tick, one.cluster, change.child))
+            case RefitDone():
+                for id, weight in change.weights.items():
+                    known(id, tick).weights.append((tick, weight))
     last = max(last, now)
     for cluster in clusters.values():
         life = known(cluster.id, cluster.born)

@@ -29,7 +29,14 @@ HISTORY = [
     ClusterBorn(number=2, tick=40, time=40.0, cluster=1, weight=20.0, found_by="refit"),
     RuleChanged(number=3, tick=40, time=40.0, cluster=0, old="", new="x <= 1"),
     RefitDone(
-        number=4, tick=60, time=60.0, reason="schedule", asked=60, clusters=2, noise_share=0.25
+        number=4,
+        tick=60,
+        time=60.0,
+        reason="schedule",
+        asked=60,
+        clusters=2,
+        noise_share=0.25,
+        weights={0: 30.0, 1: 10.0},
     ),
     ClusterSplit(number=5, tick=80, time=80.0, parent=1, children=(1, 2), overlaps=(0.75, 0.25)),
     ClustersMerged(number=6, tick=90, time=90.0, parents=(0, 1), child=1, overlaps=(1.0, 1.0)),
@@ -91,6 +98,8 @@ def test_changes_tell_who_lives_and_by_which_rule(upto):
     assert view.events == HISTORY[upto - 1].tick
     ends = [one.cluster for one in view.lineage.lives.values() if one.end < 0]
     assert sorted(ends) == sorted(living)
+    if upto >= 4:
+        assert view.lineage.lives[0].weights[:2] == [(40, 20.0), (60, 30.0)]
 
 
 def test_refits_tell_noise_and_alarms_where_there_are_no_answers():
