@@ -260,9 +260,10 @@ def _seek_births(
         if inside >= 0 and tracker.ids[inside] in newborns:
             newborns[tracker.ids[inside]].append(float(row[-1]))
             continue
-        touched = stream.store_outlier(row, weights, tracker.micro, counts, gauges)
+        touched, around = stream.store_outlier(row, weights, tracker.micro, counts, gauges)
         store = tracker.centers, tracker.stats, tracker.micro
-        if stream.gather(touched, weights, *store, counts, gauges):
+        heavy = around >= gauges[stream.MIN_WEIGHT]
+        if heavy and stream.gather(touched, weights, *store, counts, gauges):
             counts[stream.ALERTS] = stream.BORN
             found = tracker.react(weights)
             events += found
