@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from streamclust.answers import BLOCK, Answers
 from streamclust.beside import Beside
 from streamclust.desk import address_of
-from streamclust.errors import InvalidParameter, InvalidPoint, InvariantBroken
+from streamclust.errors import InvalidParameter, InvalidPoint, InvariantBroken, StaleSummary
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -38,13 +38,16 @@ from streamclust.events import (
     TreeReady,
     largest_moves,
 )
+from streamclust.exchange import absorb, freeze
 from streamclust.features import LARGEST, FeatureSpace, Order, table_of
 from streamclust.figures import bytes_in, figures
+from streamclust.frozen import Frozen
 from streamclust.kernels import stream
 from streamclust.refitting import ASKED, INITIAL, Refitter
 from streamclust.results import FeatureName, FloatArray, IntArray
 from streamclust.router import Router
 from streamclust.scaling import Scaling
+from streamclust.summary import Summary
 from streamclust.tracker import NEVER, CenterTracker
 from streamclust.tree import ThresholdTree
 from streamclust.windows import RecentPoints, window_of
@@ -155,6 +158,40 @@ class Engine:
             )
             timed = not (self.by_events and isinstance(times, float) and isnan(times))
             self._learn_block(rows, values[block], order, at, timed)
+
+    def freeze(self, *, rules: bool = False) -> Frozen:
+        """Return the model as it is now, small, for workers elsewhere."""
+        clusters = dict.fromkeys(self.tracker.clusters) if rules else ()
+        told = {cluster: str(self.answers.rules.rule(cluster)) for cluster in clusters}
+        parts = (self.features, self.scaling, self.window, self.tracker, self.router)
+        return freeze(*parts, self.answers.ratio, told)
+
+    def apply(self, summary: Summary) -> None:
+        """Learn the events of a summary that was made with the model as it is now."""
+        features, k = self.features.names, self.tracker.k
+        known = summary.names[: summary.n_known] == features and len(summary.arrivals) == k
+        if not known or summary.mark != self.freeze().mark:
+            raise StaleSummary("this summary was made with another state of the model")
+        if not summary.learned:
+            return
+        self._admit(summary)
+        parts = (self.scaling, self.window, self.recent, self.tracker)
+        events, alerts = absorb(summary.over(self.features.names), *parts)
+        if self._medians_stale():
+            self._renew_medians()
+        self._dispatch([*events, *self._due(alerts)])
+
+    def _admit(self, summary: Summary) -> None:
+        """Take in the new features of a summary, as far as there is room and its sample has any."""
+        values = summary.sample.rows
+        room = self.features.max_features - self.features.n_features
+        first: dict[FeatureName, float] = {}
+        for j in range(summary.n_known, len(summary.names)):
+            seen = np.flatnonzero(~np.isnan(values[:, j]))
+            if seen.size and len(first) < room:
+                first[summary.names[j]] = float(values[seen[0], j])
+        if first:
+            self._take_in(tuple(first), first)
 
     def start(
         self,
@@ -272,13 +309,18 @@ class Engine:
         if absent and self.features.missing == "median" and self._medians_stale():
             self._renew_medians()
         if new:
-            self.features.admit(new, x, tick)
-            self._widen(np.array([float(x[name]) for name in self.features.names[-len(new) :]]))
-            if tick:
-                self._tell([FeatureAdded(tick=tick, time=self.tracker.now, features=new)])
+            self._take_in(new, x)
         if new or absent:
             row = self.features.resolve(x, time, weight, tick)[0]
         return row
+
+    def _take_in(self, new: tuple[FeatureName, ...], x: Mapping[FeatureName, Any]) -> None:
+        """Make the features `new` of event `x` known to all components."""
+        tick = self.tracker.tick
+        self.features.admit(new, x, tick)
+        self._widen(np.array([float(x[name]) for name in self.features.names[-len(new) :]]))
+        if tick:
+            self._tell([FeatureAdded(tick=tick, time=self.tracker.now, features=new)])
 
     def _learn_block(
         self, rows: FloatArray, values: NDArray[Any], order: Order, offset: int, timed: bool
@@ -307,12 +349,15 @@ class Engine:
                 raise InvalidPoint(f"row {offset + at}: got w={rows[at, -1]!r}; w > 0 is accepted")
 
     def _alerts(self) -> list[Event]:
-        tracker = self.tracker
-        alerts = int(tracker.counts[stream.ALERTS])
-        found = [*tracker.react(self.scaling.weights), *self.refitter.wake(alerts)]
+        alerts = int(self.tracker.counts[stream.ALERTS])
+        return [*self.tracker.react(self.scaling.weights), *self._due(alerts)]
+
+    def _due(self, alerts: int) -> list[Event]:
+        """What the time has come for: refits, and trees that were renewed beside the stream."""
+        due = list(self.refitter.wake(alerts))
         if alerts & stream.TREE:
-            found.append(TreeReady(tick=tracker.tick, time=tracker.now))
-        return found
+            due.append(TreeReady(tick=self.tracker.tick, time=self.tracker.now))
+        return due
 
     def _refresh(self) -> None:
         """Take over the components' arrays, after any of them was replaced."""

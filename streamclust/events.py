@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -163,13 +163,15 @@ class RefitDone(Change):
     """The window was clustered anew: as it was after event `asked`.
 
     `reason` is ``"schedule"``, ``"drift"`` (cost or outlier rate rose), ``"initial"`` (a warm
-    start) or ``"asked for"``.
+    start) or ``"asked for"``. `weights` are the faded weights of the clusters that live on, by id,
+    at most those of the 100 heaviest.
     """
 
     reason: str
     asked: int
     clusters: int
     noise_share: float
+    weights: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,10 +292,12 @@ def _plain(change: Change) -> dict[str, Any]:
 def _change(entry: Mapping[str, Any]) -> Change:
     kind = KINDS[entry["kind"]]
     values = {}
-    for field in fields(kind):
-        value = entry[field.name]
+    for one in fields(kind):
+        if one.name == "weights" and one.name not in entry:
+            continue  # of a snapshot that is older than the field
+        value = entry[one.name]
         if isinstance(value, list):
-            pairs = field.name in ("old", "new")
+            pairs = one.name in ("old", "new", "weights")
             value = dict(map(tuple, value)) if pairs else tuple(value)
-        values[field.name] = value
+        values[one.name] = value
     return kind(**values)

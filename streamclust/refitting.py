@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from streamclust.census import Census, boundary_ratio
 from streamclust.drift import BLOCK, Evidence
 from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
 from streamclust.features import FeatureSpace
+from streamclust.figures import weights_of
 from streamclust.glance import Glance, glance_of, surveyed
 from streamclust.identity import SHARE, Matching, lineage, match, succeed
 from streamclust.kernels import stream
@@ -58,6 +61,8 @@ AT_ONCE = (ASKED, INITIAL)
 """Reasons of refits that are made at once, and so is what they ask of the tree."""
 CHANGED = stream.MOVED | stream.BORN | stream.DIED
 """Alerts that the world is not as the last refit found it."""
+TOLD = 100
+"""Clusters whose weights a finished refit tells, the heaviest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +259,7 @@ class Refitter:
             asked=sample.tick,
             clusters=census.k,
             noise_share=float(masses[census.labels < 0].sum() / masses.sum()),
+            weights=dict(nlargest(TOLD, weights_of(tracker).items(), key=itemgetter(1))),
         )
         return (*events, *lineage(matching, clusters, census.cluster_masses, tick, time), done)
 

@@ -75,12 +75,18 @@ def missing() -> str | None:
 
 
 def class_path() -> str:
-    """The server and what it needs; fetched when the cache does not have them."""
-    kept = CACHE / hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
+    """The server and what it needs."""
+    return f"{fetched(POM)}/*"
+
+
+def fetched(pom: Path, *settings: str) -> Path:
+    """The folder of what a pom names; fetched when the cache does not have it."""
+    told = pom.read_bytes() + " ".join(settings).encode()
+    kept = CACHE / hashlib.sha256(told).hexdigest()[:16]
     if not kept.is_dir():
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
-            copy = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+            copy = ["mvn", "-q", "-B", "-f", str(pom), *settings, "dependency:copy-dependencies"]
             done = subprocess.run(
                 [*copy, f"-DoutputDirectory={fresh}/jars", "-DincludeScope=runtime"],
                 capture_output=True,
@@ -90,7 +96,7 @@ def class_path() -> str:
             )
             assert done.returncode == 0, done.stdout + done.stderr
             os.rename(f"{fresh}/jars", kept)
-    return f"{kept}/*"
+    return kept
 
 
 class Kafka:
