@@ -15,6 +15,8 @@ from streamclust.beside import Beside
 )
 def test_results_are_used_at_a_time_that_depends_on_events_alone(tick, full, due):
     assert Beside(1000).due(tick, full) == due
+    assert Beside(4000).due(tick, full, part=4) == due
+    assert Beside(2).due(tick, full, part=4) == tick + 1
 
 
 def test_without_a_lag_nothing_is_done_beside_the_stream():
