@@ -7,7 +7,7 @@ grounds give equal trees. Source: tree.md of the design (arXiv 2512.01150, Parti
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +26,10 @@ MOST_CELLS = 256
 MOST_TABLES = 64
 FEWEST_POINTS = 32
 """Window points that a node needs to have a measure of its own."""
+SCALES = 16.0
+"""A scale that is out by this factor at the most still serves."""
 SHARE_OF_CELLS = 512
 """Cells of a node that sees the whole window; one that sees less has its share (at least 8)."""
-REPLACED_BELOW = 0.9
-"""A new draw must make fewer mistakes than this share of the incumbent's to replace it."""
-MOST_OF_PART = 0.75
-"""An incumbent that leaves more than this share of its centers in one part is out."""
 
 
 def mixed_key(*words: int) -> int:
@@ -152,7 +150,7 @@ class Ground:
     owners: IntArray
     window_size: int
 
-    def grow(self, base: int, generation: int, incumbent: Part | None = None) -> Part:
+    def grow(self, base: int, generation: int = 0, standing: Part | None = None) -> Part:
         """Grow the tree of all centers.
 
         Parameters
@@ -160,30 +158,45 @@ class Ground:
         base : int
             Key of the part.
         generation : int
-            Drawings of this part that came before.
-        incumbent : Part, optional
-            What stands there now. A node of it stays, with its updates forgotten, unless a new draw
-            makes clearly fewer mistakes.
+            Which drawing of this part it is: each has clocks of its own.
+        standing : Part, optional
+            The tree that is there now; measures keep to its anchors and scales where these will do.
         """
-        return self._grow(
-            np.arange(self.ids.size), np.arange(self.owners.size), base, generation, incumbent
-        )
+        members, rows = np.arange(self.ids.size), np.arange(self.owners.size)
+        return self._grow(members, rows, base, generation, standing)
+
+    def rival(self, node: Node) -> Part | None:
+        """A tree that could replace `node`, drawn under clocks that it has not tried yet.
+
+        None unless its first spine makes fewer mistakes than the node's: what could be better
+        further below is found there.
+        """
+        members, rows = np.arange(self.ids.size), np.arange(self.owners.size)
+        drawn = self._best_draw(members, rows, node.record.base, node.record.generation + 1, None)
+        if drawn[2].mistakes >= self._mistakes(node):
+            return None
+        return self._planted(members, rows, *drawn, None)
 
     def _grow(
-        self, members: IntArray, rows: IntArray, base: int, generation: int, incumbent: Part | None
+        self, members: IntArray, rows: IntArray, base: int, generation: int, standing: Part | None
     ) -> Part:
         if members.size == 1:
             return int(self.ids[members[0]])
-        old = incumbent if isinstance(incumbent, Node) else None
-        if old is not None:
-            generation = old.record.generation + 1
-        record, spine, best = self._best_draw(members, rows, base, generation)
-        kept = None if old is None or not self.tabulated else self._standing(old, members, rows)
-        if old is not None and kept is not None and best.mistakes >= REPLACED_BELOW * kept.mistakes:
-            best, spine = kept, list(old.spine)
-            record = replace(old.record, generation=generation)
-        else:
-            old = None
+        old = standing if isinstance(standing, Node) else None
+        measure = None if old is None else old.record.measure
+        drawn = self._best_draw(members, rows, base, generation, measure)
+        return self._planted(members, rows, *drawn, old)
+
+    def _planted(
+        self,
+        members: IntArray,
+        rows: IntArray,
+        record: Record,
+        spine: list[Arrival],
+        best: Candidate,
+        old: Node | None,
+    ) -> Node:
+        """The node of a record and its spine, with all below it."""
         node = Node(record, members.size)
         owned = best.part_of[np.searchsorted(members, self.owners[rows])]
         for j, arrival in enumerate([*spine, None]):
@@ -204,9 +217,14 @@ class Ground:
         return node
 
     def _best_draw(
-        self, members: IntArray, rows: IntArray, base: int, generation: int
+        self,
+        members: IntArray,
+        rows: IntArray,
+        base: int,
+        generation: int,
+        standing: Measure | None,
     ) -> tuple[Record, list[Arrival], Candidate]:
-        measure = self.measure(members, rows)
+        measure = self.measure(members, rows, standing)
         n = self.n_draws if self.tabulated and rows.size else 1
         first_key = mixed_key(base, 3, generation)
         keys = [(first_key + j * GOLDEN) & MASK for j in range(n)]
@@ -229,31 +247,39 @@ class Ground:
         best = Candidate(part_of, landing, mistakes)
         return record, [a for a in arrivals if a is not None], best
 
-    def _standing(self, node: Node, members: IntArray, rows: IntArray) -> Candidate | None:
-        """The node as a candidate; None when its parts have become too uneven."""
-        part_of = np.full(members.size, len(node.spine), dtype=np.int64)
+    def _mistakes(self, node: Node) -> int:
+        """Points that the spine of a node over all centers parts from their own center."""
+        part_of = np.full(self.ids.size, len(node.spine), dtype=np.int64)
         for j, part in enumerate(node.spine.values()):
-            part_of[np.searchsorted(self.ids[members], ids_under(part))] = j
-        largest = int(np.bincount(part_of).max())
-        if largest == members.size or largest > max(8, MOST_OF_PART * members.size):
-            return None
+            part_of[np.searchsorted(self.ids, ids_under(part))] = j
         cuts = [arrival for arrival, _ in node.cuts()[0]]
-        landing = np.empty(rows.size, dtype=np.int64)
+        landing = np.empty(self.owners.size, dtype=np.int64)
         landings(
-            self.points[rows],
+            self.points,
             np.array([a.feature for a in cuts], dtype=np.int64),
             np.array([a.side for a in cuts], dtype=np.int64),
             np.array([a.threshold for a in cuts], dtype=np.float64),
             landing,
         )
-        own = part_of[np.searchsorted(members, self.owners[rows])]
-        return Candidate(part_of, landing, int((landing != own).sum()))
+        return int((landing != part_of[self.owners]).sum())
 
-    def measure(self, members: IntArray, rows: IntArray) -> Measure:
-        """The cut measure of a part: anchor, scale and, where the window allows, tables."""
+    def measure(self, members: IntArray, rows: IntArray, standing: Measure | None) -> Measure:
+        """The cut measure of a part: anchor, scale and, where the window allows, tables.
+
+        The anchor is the lower median of the centers, feature by feature, or stays that of the
+        `standing` measure where it lies between the quartiles; the scale stays within ``SCALES``.
+        Neither looks at the clocks, so the law of the cuts is that of an anchor that leaves at most
+        three quarters of the centers on either side.
+        """
         centers = self.centers[members]
-        middle = (members.size - 1) // 2
-        anchor = np.partition(centers, middle, axis=0)[middle]
+        middle, quarter = (members.size - 1) // 2, (members.size - 1) // 4
+        places = np.sort(centers, axis=0)
+        anchor = places[middle].copy()
+        if standing is not None:
+            known = standing.anchor.size  # features may have joined since
+            low, high = places[quarter, :known], places[members.size - 1 - quarter, :known]
+            near = (low <= standing.anchor) & (standing.anchor <= high)
+            anchor[:known][near] = standing.anchor[near]
         spread = np.abs(centers - anchor)
         weights = self.weights
         if not (spread[:, weights > 0] > 0).any():
@@ -261,6 +287,8 @@ class Ground:
             reach = spread.max(axis=0)
             weights = np.divide(1.0, reach, out=np.zeros_like(reach), where=reach > 0)
         scale = math.ldexp(1.0, math.frexp(float((spread * weights).max()))[1])
+        if standing is not None and 1 / SCALES <= standing.scale / scale <= SCALES:
+            scale = standing.scale
         none = np.full(anchor.size, -1, dtype=np.int64)
         plain = Measure(
             anchor, weights, scale, none, np.zeros(1, dtype=np.int64), np.empty(0), np.empty(0)

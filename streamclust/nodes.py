@@ -9,7 +9,7 @@ as a Poisson process). Nothing here draws a random number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -68,7 +68,7 @@ class Record:
     key : int
         Key of the clocks: the draw that won among those made from `base`.
     generation : int
-        How many drawings of this part came before.
+        How many drawings of this part came before, those that were not taken included.
     stop : float
         Arrivals after it do not count.
     """
@@ -78,6 +78,10 @@ class Record:
     generation: int
     measure: Measure
     stop: float
+
+    def outlasting(self) -> Record:
+        """The same record after a drawing that was not taken."""
+        return replace(self, generation=self.generation + 1)
 
 
 class Node:

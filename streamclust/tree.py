@@ -23,8 +23,9 @@ from streamclust.growth import mixed_key
 from streamclust.invariants import check_tree
 from streamclust.kernels.cuts import KeyArray
 from streamclust.kernels.routing import assignment_costs, leaf_of, leaves_of
-from streamclust.nodes import Arrival, Node, RoutingTable, cuts_under, flatten
+from streamclust.nodes import Arrival, RoutingTable, cuts_under, flatten
 from streamclust.packing import pack_corrections, unpack_corrections
+from streamclust.rebuilds import Rebuilt, rebuild_overdue, reconsider
 from streamclust.results import FloatArray, IntArray
 from streamclust.roster import Roster
 from streamclust.structure import Drawing, Path, Structure
@@ -92,7 +93,7 @@ class ThresholdTree:
         self.leaves_per_center = leaves_per_center
         self.version = 0
         self.counters = dict.fromkeys(
-            ("updates", "own_cuts", "foreign_cuts", "rebuilds", "rebuilt_centers"), 0
+            ("updates", "own_cuts", "foreign_cuts", "looks", "rebuilds", "rebuilt_centers"), 0
         )
         keys = np.array([mixed_key(i) for i in range(n_features)], dtype=np.uint64)
         self._roster = Roster(np.ones(n_features), keys)
@@ -227,8 +228,8 @@ class ThresholdTree:
                     late.append(id)
         done += [self.insert(id, wanted[id]) for id in late]
         self._holding = False
-        foreign, rebuilt = self._rebuilt(None)
-        return Recourse(sum(r.own for r in done), foreign, rebuilt)
+        rebuilt = self._count(rebuild_overdue(self._structure))
+        return Recourse(sum(r.own for r in done), rebuilt.foreign, sum(rebuilt.replaced))
 
     def reconsider(self) -> None:
         """Let new draws compete with every record of the tree, under the present window.
@@ -236,9 +237,8 @@ class ThresholdTree:
         What is not clearly beaten stays as it is; meant for when the window has filled or changed.
         Under the paper's measure, which looks at no window, nothing happens.
         """
-        root = self._structure.root
-        if isinstance(root, Node) and self._structure.drawing.measure == "gap":
-            self._count(self._structure.rebuild([], root), [root])
+        if self._structure.drawing.measure == "gap":
+            self._count(reconsider(self._structure))
 
     def correct(self, points: FloatArray, labels: IntArray) -> None:
         """Learn the correction subtrees anew.
@@ -401,23 +401,21 @@ class ThresholdTree:
         self._changed()
         if self._holding:
             return Recourse(own, 0, 0)
-        return Recourse(own, *self._rebuilt(paths))
+        rebuilt = self._count(rebuild_overdue(self._structure, paths))
+        return Recourse(own, rebuilt.foreign, sum(rebuilt.replaced))
 
-    def _rebuilt(self, paths: list[Path] | None) -> tuple[int, int]:
-        """Rebuild what is overdue along `paths`, or anywhere; foreign cuts and centers."""
-        foreign, replaced = self._structure.rebuild_overdue(paths)
-        self._count(foreign, replaced)
-        return foreign, sum(node.size for node in replaced)
-
-    def _count(self, foreign: int, replaced: list[Node]) -> None:
-        self.counters["foreign_cuts"] += foreign
-        self.counters["rebuilds"] += len(replaced)
-        self.counters["rebuilt_centers"] += sum(node.size for node in replaced)
+    def _count(self, rebuilt: Rebuilt) -> Rebuilt:
+        """Keep the books of what was looked at; corrections of leaves that changed go."""
+        self.counters["looks"] += rebuilt.looked
+        self.counters["foreign_cuts"] += rebuilt.foreign
+        self.counters["rebuilds"] += len(rebuilt.replaced)
+        self.counters["rebuilt_centers"] += sum(rebuilt.replaced)
         # A correction was learned for its leaf as it was; under a new record the leaf is another.
         dropped = self._corrections.drop(self._structure.redrawn)
         self._structure.redrawn.clear()
-        if foreign or dropped:
+        if rebuilt.foreign or dropped:
             self._changed()
+        return rebuilt
 
     def _changed(self) -> None:
         self.version += 1

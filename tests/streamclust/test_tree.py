@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamclust import export
 from streamclust.errors import InvalidParameter, InvariantBroken, UnknownCluster
-from streamclust.structure import update_limit
+from streamclust.rebuilds import update_limit
 from streamclust.tree import ThresholdTree
 from tests.kernels.mistakes_references import distances
 from tests.streamclust.tree_model import built_at_once, told
