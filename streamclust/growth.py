@@ -1,4 +1,4 @@
-"""Drawing the records of the threshold tree: measures, keys, competing draws.
+"""Drawing the records of the threshold tree: keys, clocks, competing draws.
 
 One `Ground` holds what a (re)build may look at; growing is a pure function of it, so that equal
 grounds give equal trees. Source: tree.md of the design (arXiv 2512.01150, Partition_Leaf).
@@ -11,25 +11,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamclust.kernels.cuts import KeyArray, Law, first_arrivals
-from streamclust.kernels.mistakes import best_draw, calmest_cells, cell_knots, landings
+from streamclust.kernels.mistakes import best_draw, landings
+from streamclust.measures import FEWEST_POINTS, cells_for, plain_measure, tabulated
 from streamclust.nodes import MASK, Arrival, Measure, Node, Part, Record, ids_under
 from streamclust.results import FloatArray, IntArray
 
 GOLDEN = 0x9E3779B97F4A7C15
-SHARPNESS = 15.0
-"""A cell's mass shrinks by ``exp(-SHARPNESS * excess mistakes / points per center)`` ..."""
-LEAST_FACTOR = 1e-4
-"""... but never below this share: the price bound of the paper survives up to its inverse."""
-MOST_CELLS = 256
-MOST_TABLES = 64
-FEWEST_POINTS = 32
-"""Window points that a node needs to have a measure of its own."""
-SCALES = 16.0
-"""A scale that is out by this factor at the most still serves."""
-SHARE_OF_CELLS = 512
-"""Cells of a node that sees the whole window; one that sees less has its share (at least 8)."""
 
 
 def mixed_key(*words: int) -> int:
@@ -165,17 +155,25 @@ class Ground:
         members, rows = np.arange(self.ids.size), np.arange(self.owners.size)
         return self._grow(members, rows, base, generation, standing)
 
-    def rival(self, node: Node) -> Part | None:
+    def rival(self, node: Node, worth: float) -> Part | None:
         """A tree that could replace `node`, drawn under clocks that it has not tried yet.
 
-        None unless its first spine makes fewer mistakes than the node's: what could be better
+        None unless its first spine is worth it by itself: of the points that only one of the two
+        spines misleads it must spare `worth` of them more than it misleads. What could be better
         further below is found there.
         """
-        members, rows = np.arange(self.ids.size), np.arange(self.owners.size)
-        drawn = self._best_draw(members, rows, node.record.base, node.record.generation + 1, None)
-        if drawn[2].mistakes >= self._mistakes(node):
+        before = self._misled(node)
+        if not before.any():
             return None
-        return self._planted(members, rows, *drawn, None)
+        members, rows = np.arange(self.ids.size), np.arange(self.owners.size)
+        record, spine, best = self._best_draw(
+            members, rows, node.record.base, node.record.generation + 1, None
+        )
+        after = best.landing != best.part_of[self.owners]
+        gained = int(before.sum()) - best.mistakes
+        if gained <= 0 or gained < worth * int((before ^ after).sum()):
+            return None
+        return self._planted(members, rows, record, spine, best, None)
 
     def _grow(
         self, members: IntArray, rows: IntArray, base: int, generation: int, standing: Part | None
@@ -247,8 +245,8 @@ class Ground:
         best = Candidate(part_of, landing, mistakes)
         return record, [a for a in arrivals if a is not None], best
 
-    def _mistakes(self, node: Node) -> int:
-        """Points that the spine of a node over all centers parts from their own center."""
+    def _misled(self, node: Node) -> NDArray[np.bool_]:
+        """Which points the spine of a node over all centers parts from their own center."""
         part_of = np.full(self.ids.size, len(node.spine), dtype=np.int64)
         for j, part in enumerate(node.spine.values()):
             part_of[np.searchsorted(self.ids, ids_under(part))] = j
@@ -261,98 +259,24 @@ class Ground:
             np.array([a.threshold for a in cuts], dtype=np.float64),
             landing,
         )
-        return int((landing != part_of[self.owners]).sum())
+        misled: NDArray[np.bool_] = landing != part_of[self.owners]
+        return misled
 
     def measure(self, members: IntArray, rows: IntArray, standing: Measure | None) -> Measure:
-        """The cut measure of a part: anchor, scale and, where the window allows, tables.
-
-        The anchor is the lower median of the centers, feature by feature, or stays that of the
-        `standing` measure where it lies between the quartiles; the scale stays within ``SCALES``.
-        Neither looks at the clocks, so the law of the cuts is that of an anchor that leaves at most
-        three quarters of the centers on either side.
-        """
+        """The cut measure of a part; with tables where the window allows."""
         centers = self.centers[members]
-        middle, quarter = (members.size - 1) // 2, (members.size - 1) // 4
-        places = np.sort(centers, axis=0)
-        anchor = places[middle].copy()
-        if standing is not None:
-            known = standing.anchor.size  # features may have joined since
-            low, high = places[quarter, :known], places[members.size - 1 - quarter, :known]
-            near = (low <= standing.anchor) & (standing.anchor <= high)
-            anchor[:known][near] = standing.anchor[near]
-        spread = np.abs(centers - anchor)
-        weights = self.weights
-        if not (spread[:, weights > 0] > 0).any():
-            # The weights changed since these centers were told apart: any difference must do.
-            reach = spread.max(axis=0)
-            weights = np.divide(1.0, reach, out=np.zeros_like(reach), where=reach > 0)
-        scale = math.ldexp(1.0, math.frexp(float((spread * weights).max()))[1])
-        if standing is not None and 1 / SCALES <= standing.scale / scale <= SCALES:
-            scale = standing.scale
-        none = np.full(anchor.size, -1, dtype=np.int64)
-        plain = Measure(
-            anchor, weights, scale, none, np.zeros(1, dtype=np.int64), np.empty(0), np.empty(0)
-        )
-        share = max(8, SHARE_OF_CELLS * rows.size // max(self.window_size, 1))
-        n_cells = min(MOST_CELLS, rows.size // 4, share)
+        plain = plain_measure(centers, self.weights, self.p, standing)
         if not self.tabulated or rows.size < FEWEST_POINTS:
             return plain
-        return self._tabulated(plain, centers, members, rows, spread, n_cells)
-
-    def _tabulated(
-        self,
-        plain: Measure,
-        centers: FloatArray,
-        members: IntArray,
-        rows: IntArray,
-        spread: FloatArray,
-        n_cells: int,
-    ) -> Measure:
-        """Give the heaviest features tables of the gap measure."""
-        heft = ((spread * plain.weights / plain.scale) ** self.p).sum(axis=0)
-        order = np.lexsort((self.feature_keys[: heft.size], -heft))[:MOST_TABLES]
-        features = order[heft[order] > 0]
-        shape = (features.size, 2, n_cells + 2)
-        counts = np.empty((features.size, 2), dtype=np.int64)
-        edges = np.empty((features.size, 2, n_cells + 3))
-        cuts, mistakes = np.empty(shape), np.zeros(shape, dtype=np.int64)
-        x = self.points[rows][:, features].T
-        own = self.centers[self.owners[rows]][:, features].T
-        calmest_cells(
-            np.sort(np.minimum(x, own), axis=1),
-            np.sort(np.maximum(x, own), axis=1),
-            centers,
-            plain.anchor,
-            features,
-            n_cells,
-            counts,
-            edges,
-            cuts,
-            mistakes,
-        )
-        used = np.arange(shape[2]) < counts[:, :, None]
-        excess = (mistakes - mistakes[used].min()) / (rows.size / members.size)
-        factors = np.maximum(LEAST_FACTOR, np.exp(-SHARPNESS * np.maximum(excess, 0.0)))
-        starts = np.empty(2 * features.size + 1, dtype=np.int64)
-        n_knots = int((1 + 3 * counts).sum())
-        knots, masses = np.empty(n_knots), np.empty(n_knots)
-        cell_knots(
-            plain.anchor,
-            plain.weights,
-            plain.scale,
+        return tabulated(
+            plain,
             self.p,
-            features,
-            counts,
-            edges,
-            cuts,
-            factors,
-            starts,
-            knots,
-            masses,
+            self.feature_keys,
+            centers,
+            self.points[rows],
+            self.centers[self.owners[rows]],
+            cells_for(rows.size, self.window_size),
         )
-        table_of = plain.table_of.copy()
-        table_of[features] = np.arange(features.size)
-        return plain._replace(table_of=table_of, starts=starts, knots=knots, masses=masses)
 
 
 def half_time(times: FloatArray) -> float:

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from sortedcontainers import SortedDict
 
+from streamclust.kernels.routing import leaves_of
 from streamclust.results import FloatArray, IntArray
 
 MASK = (1 << 64) - 1
@@ -231,3 +232,12 @@ def flatten(root: Part | None, corrections: Mapping[int, Correction]) -> Routing
         np.array(child, dtype=np.int64).reshape(-1, 2),
         np.array(owner, dtype=np.int64),
     )
+
+
+def answers_of(table: RoutingTable, points: FloatArray) -> IntArray:
+    """The center id of every row of `points` (n, d), or -1 without centers."""
+    out = np.full(points.shape[0], -1, dtype=np.int64)
+    if table.owner.size:
+        leaves_of(points, table.feature, table.threshold, table.child, out)
+        out = table.owner[out]
+    return out

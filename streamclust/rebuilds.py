@@ -13,10 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
-from streamclust.kernels.routing import leaves_of
-from streamclust.nodes import Node, Part, flatten, ids_under
+from streamclust.nodes import Node, Part, answers_of, flatten, ids_under
 from streamclust.results import FloatArray, IntArray
 from streamclust.structure import Path, Structure
 
@@ -93,7 +90,7 @@ def _successor(structure: Structure, node: Node, above: Path) -> Part | None:
         return structure.drawn(ids, above, 0, node)
     if uneven(node):
         return structure.drawn(ids, above, node.record.generation + 1)
-    rival = structure.ground(ids, above).rival(node)
+    rival = structure.ground(ids, above).rival(node, WORTH)
     node.record = node.record.outlasting()
     if rival is None or not pays(node, rival, *structure.reaching(above)):
         return None
@@ -108,13 +105,6 @@ def uneven(node: Node) -> bool:
 
 def pays(node: Node, rival: Part, points: FloatArray, owners: IntArray) -> bool:
     """Whether a rival sets enough answers right for those that it changes."""
-    before, after = _answers(node, points), _answers(rival, points)
+    before, after = (answers_of(flatten(part, {}), points) for part in (node, rival))
     gained = int((after == owners).sum()) - int((before == owners).sum())
     return gained > 0 and gained >= WORTH * int((before != after).sum())
-
-
-def _answers(part: Part, points: FloatArray) -> IntArray:
-    table = flatten(part, {})
-    leaf = np.empty(points.shape[0], dtype=np.int64)
-    leaves_of(points, table.feature, table.threshold, table.child, leaf)
-    return table.owner[leaf]
