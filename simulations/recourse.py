@@ -90,11 +90,11 @@ def run(k, kind, measure, n, seed=0):
         closely = k <= CLOSELY_UP_TO
         records = closely or step % SELDOM == 0
         cuts = tree.cuts if records else set()
-        looks = tree.counters["looks"]
+        looks = tree.looks
         begin = time.process_time()
         recourse = update()
         spent = time.process_time() - begin
-        (looking if tree.counters["looks"] > looks else calm).append(spent)
+        (looking if tree.looks > looks else calm).append(spent)
         sizes += recourse.rebuilt
         updated.append(id)
         if records and not recourse.rebuilt:

@@ -64,6 +64,13 @@ class ThresholdTree(RoutedTree):
         Bound on the leaves, corrections included, per center; 1: exactly one leaf each.
     seed : int, default 0
 
+    Attributes
+    ----------
+    counters : dict of str -> int
+        Updates, cut records that these created or removed (own and foreign), rebuilds.
+    looks : int
+        Nodes compared with new draws since the tree was made or restored.
+
     Notes
     -----
     Insert, delete and move cost O(d log^3 k) amortised; memory is O(k d) plus the bounded tables of
@@ -94,8 +101,9 @@ class ThresholdTree(RoutedTree):
         super().__init__(roster, Structure(roster, Drawing(float(p), measure, draws, seed)))
         self.leaves_per_center = leaves_per_center
         self.counters = dict.fromkeys(
-            ("updates", "own_cuts", "foreign_cuts", "looks", "rebuilds", "rebuilt_centers"), 0
+            ("updates", "own_cuts", "foreign_cuts", "rebuilds", "rebuilt_centers"), 0
         )
+        self.looks = 0
         self._holding = False  # rebuilds wait until a batch of updates is through
 
     # -- what the tree is told about features and window ------------------------------------------
@@ -305,7 +313,7 @@ class ThresholdTree(RoutedTree):
 
     def _count(self, rebuilt: Rebuilt) -> Rebuilt:
         """Keep the books of what was looked at; corrections of leaves that changed go."""
-        self.counters["looks"] += rebuilt.looked
+        self.looks += rebuilt.looked
         self.counters["foreign_cuts"] += rebuilt.foreign
         self.counters["rebuilds"] += len(rebuilt.replaced)
         self.counters["rebuilt_centers"] += sum(rebuilt.replaced)

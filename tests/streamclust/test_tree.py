@@ -301,7 +301,7 @@ class TestRebuilds:
             assert tree._structure.root is root
         assert tree.insert(300, rng.normal(size=3)).rebuilt == 126
         assert tree._structure.root is not root
-        assert tree.rebuilds == tree.counters["looks"] == 1
+        assert tree.rebuilds == tree.looks == 1
 
     def test_an_incumbent_stays_when_nothing_better_is_drawn(self):
         centers, points = blobs(10, k=6, n=600)
