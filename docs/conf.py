@@ -24,6 +24,7 @@ nitpicky = False
 autodoc_member_order = "bysource"
 python_maximum_signature_line_length = 88
 autodoc_preserve_defaults = True
+autodoc_mock_imports = ["pyspark", "pyarrow"]  # they are large, and nothing of them is shown
 numpydoc_show_class_members = False
 
 myst_enable_extensions = ["substitution"]

@@ -16,6 +16,7 @@ from streamclust.engine import Engine
 from streamclust.errors import InvalidParameter, InvalidPoint, SnapshotError
 from streamclust.events import Change, Changes, RefitDone, RefitSkipped
 from streamclust.figures import fidelity, price
+from streamclust.frozen import Frozen
 from streamclust.parameters import PARAMETERS, Parameter, check_parameters
 from streamclust.results import (
     NOISE,
@@ -28,6 +29,7 @@ from streamclust.results import (
     Rule,
     WhyNot,
 )
+from streamclust.summary import Summary
 from streamclust.windows import Window, window_of
 
 AnyChange = TypeVar("AnyChange", bound=Change)
@@ -218,6 +220,21 @@ class StreamClusterer(base.Clusterer):
         None. A refused row is named in the error; the rows before it stay learned.
         """
         self._engine.learn_many(X, *_columns(t, w))
+
+    def freeze(self, *, rules: bool = False) -> Frozen:
+        """Return the model as it is now, small and without its window, for workers elsewhere.
+
+        `streamclust.summary.summarise` makes of it and of a part of a batch what `apply` learns;
+        with ``rules=True`` it also holds every cluster's rule as text.
+        """
+        return self._engine.freeze(rules=rules)
+
+    def apply(self, summary: Summary) -> None:
+        """Learn the events of a summary, as one step; raises StaleSummary for another state's.
+
+        It must have been made, in whatever parts, with the model as it is now (`freeze`).
+        """
+        self._engine.apply(summary)
 
     def fit_initial(
         self,

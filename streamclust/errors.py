@@ -9,6 +9,7 @@
     ├── UnknownCluster (KeyError)          no living cluster has this id
     ├── SnapshotError (ValueError)         a torn, foreign or hostile snapshot
     │   └── UnknownFormat                  a snapshot of a format that this version cannot read
+    ├── StaleSummary (ValueError)          a summary made with another state of the model
     ├── InvariantBroken (AssertionError)   only from ``_check()``
     └── AdapterError                       the doors
         ├── DecodeError                    a line or message that holds no event, with its position
@@ -47,6 +48,10 @@ class SnapshotError(StreamClustError, ValueError):
 
 class UnknownFormat(SnapshotError):
     """A snapshot written in a format that this version does not know."""
+
+
+class StaleSummary(StreamClustError, ValueError):
+    """A summary made with another state of the model than the one it was brought to."""
 
 
 class InvariantBroken(StreamClustError, AssertionError):

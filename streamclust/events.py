@@ -60,6 +60,11 @@ class RefitReady(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TreeReady(Event):
+    """The tree that is renewed in the background is to be used from now on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Event):
     """Something that users are told."""
 
@@ -127,6 +132,30 @@ class RuleChanged(Change):
     cluster: int
     old: str
     new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRedrawn(Event):
+    """A `RuleChanged` whose texts are written when somebody reads it: most are never read.
+
+    `old` and `new` are anything that ``str`` writes as it was when the rule changed.
+    """
+
+    cluster: int
+    old: object
+    new: object
+    number: int = 0
+
+    def told(self) -> RuleChanged:
+        """Return what users are told."""
+        return RuleChanged(
+            tick=self.tick,
+            time=self.time,
+            number=self.number,
+            cluster=self.cluster,
+            old=str(self.old),
+            new=str(self.new),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +233,13 @@ class EventLog:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._kept: deque[Change] = deque(maxlen=capacity)
+        self._kept: deque[Change | RuleRedrawn] = deque(maxlen=capacity)
         self.last_number = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def append(self, change: Change) -> Change:
+    def append(self, change: Change | RuleRedrawn) -> Change | RuleRedrawn:
         """Number and keep a change."""
         self.last_number += 1
         change = replace(change, number=self.last_number)
@@ -219,13 +248,14 @@ class EventLog:
 
     def since(self, number: int) -> Changes:
         """Return the changes after `number`; ``.evicted`` tells how many of them are gone."""
-        found = Changes(change for change in self._kept if change.number > number)
+        found = Changes(_told(change) for change in self._kept if change.number > number)
         found.evicted = max(0, self.last_number - max(number, 0)) - len(found)
         return found
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers and strings from which `from_state` restores all."""
-        kept = [{"kind": type(change).__name__, **_plain(change)} for change in self._kept]
+        told = map(_told, self._kept)
+        kept = [{"kind": type(change).__name__, **_plain(change)} for change in told]
         return {"last_number": self.last_number, "kept": kept}
 
     def from_state(self, state: Mapping[str, Any]) -> None:
@@ -243,6 +273,10 @@ def largest_moves(
     order = np.argsort(-np.abs(new - old) * weights, kind="stable")[:5]
     moved = [j for j in order.tolist() if new[j] != old[j]]
     return {known[j]: float(old[j]) for j in moved}, {known[j]: float(new[j]) for j in moved}
+
+
+def _told(change: Change | RuleRedrawn) -> Change:
+    return change.told() if isinstance(change, RuleRedrawn) else change
 
 
 def _plain(change: Change) -> dict[str, Any]:

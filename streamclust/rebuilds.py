@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from streamclust.nodes import Node, Part, answers_of, flatten, ids_under
+from streamclust.nodes import Node, Part, answers_of, flatten, ids_under, nodes_under
 from streamclust.results import FloatArray, IntArray
 from streamclust.structure import Path, Structure
 
@@ -47,6 +47,12 @@ class Rebuilt(NamedTuple):
     foreign: int
     replaced: list[int]
     looked: int
+
+
+def is_overdue(structure: Structure) -> bool:
+    """Whether some node has had enough updates."""
+    nodes = nodes_under(structure.root) if structure.root is not None else ()
+    return any(node.updates > update_limit(node.built) for node in nodes)
 
 
 def rebuild_overdue(structure: Structure, paths: Iterable[Path] | None = None) -> Rebuilt:

@@ -73,7 +73,7 @@ class RoutedTree:
         """
         self._roster.position(id)
         if self._boxes is None:
-            self._boxes = all_boxes(self.table())
+            self._boxes = all_boxes(self.table(), self.n_features)
         return [dict(box) for box in self._boxes.get(id, ())]
 
     def center(self, id: int) -> FloatArray:

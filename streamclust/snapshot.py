@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -90,7 +91,7 @@ def encode(state: Mapping[str, Any]) -> bytes:
     plain = json.dumps(_split(state, "", tensors), sort_keys=False, allow_nan=True)
     header = {
         "format": FORMAT,
-        "library": version("streamclust"),
+        "library": _library(),
         "checksum": _checksum(plain, tensors),
         "state": plain,
     }
@@ -127,6 +128,12 @@ def decode(content: bytes) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise SnapshotError("altered: its state is no mapping")
     return state
+
+
+@cache
+def _library() -> str:
+    """Return the library's version, which takes milliseconds to look up."""
+    return version("streamclust")
 
 
 def _split(value: Any, path: str, tensors: dict[str, NDArray[Any]]) -> Any:

@@ -23,7 +23,7 @@ from streamclust.invariants import check_tree
 from streamclust.kernels.cuts import KeyArray
 from streamclust.nodes import answers_of, flatten
 from streamclust.packing import pack_corrections, unpack_corrections
-from streamclust.rebuilds import Rebuilt, rebuild_overdue, reconsider
+from streamclust.rebuilds import Rebuilt, is_overdue, rebuild_overdue, reconsider
 from streamclust.results import FloatArray, IntArray
 from streamclust.roster import Roster
 from streamclust.routed import RoutedTree
@@ -200,22 +200,22 @@ class ThresholdTree(RoutedTree):
         paths = self._structure.move(id, self._roster.admitted(id, center))
         return self._updated(paths, own=2) if paths else Recourse(0, 0, 0)
 
-    def follow(self, centers: Mapping[int, FloatArray]) -> Recourse:
+    def follow(self, centers: Mapping[int, FloatArray], *, rebuild: bool = True) -> Recourse:
         """Make these the tree's centers: delete, move and insert, then rebuild what has had enough.
 
         Cheaper and calmer than a `build` where few centers changed, and than single updates where
-        many did: a subtree is rebuilt at most once.
+        many did: a subtree is rebuilt at most once. Without `rebuild` that is left for later.
 
         Raises
         ------
         InvalidParameter
             As in `build`; nothing was changed.
         """
-        wanted = self._roster.admitted_all(centers)
+        changed = self._roster.admitted_changes(centers)
         self._holding = True
-        done = [self.delete(id) for id in self.ids if id not in wanted]
+        done = [self.delete(id) for id in self.ids if id not in centers]
         late = []
-        for id, center in wanted.items():
+        for id, center in changed.items():
             if id not in self._roster.centers:
                 late.append(id)
             elif not np.array_equal(center, self._roster.centers[id]):
@@ -224,10 +224,39 @@ class ThresholdTree(RoutedTree):
                 else:  # its place is still another's, who will move on
                     done.append(self.delete(id))
                     late.append(id)
-        done += [self.insert(id, wanted[id]) for id in late]
+        done += [self.insert(id, changed[id]) for id in late]
         self._holding = False
-        rebuilt = self._count(rebuild_overdue(self._structure))
+        rebuilt = self._count(rebuild_overdue(self._structure) if rebuild else Rebuilt(0, [], 0))
         return Recourse(sum(r.own for r in done), rebuilt.foreign, sum(rebuilt.replaced))
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a subtree has had enough updates to be rebuilt, which `rebuild` does."""
+        return is_overdue(self._structure)
+
+    def rebuild(self) -> None:
+        """Rebuild what has had enough updates."""
+        self._count(rebuild_overdue(self._structure))
+
+    def copied(self) -> ThresholdTree:
+        """A tree of the same centers and cuts, which changes apart from this one."""
+        made = ThresholdTree(0, leaves_per_center=self.leaves_per_center)
+        made.version, made.counters = self.version, dict(self.counters)
+        made._roster = self._roster.copied()
+        made._structure = self._structure.copied(made._roster)
+        made._corrections = Corrections(self._corrections.by_leaf)
+        return made
+
+    def become(self, other: ThresholdTree, since: ThresholdTree) -> None:
+        """Take over another tree, which was once a copy of `since` and is not used any more.
+
+        What other and this tree have counted since then is added up.
+        """
+        for name in self.counters:
+            self.counters[name] += other.counters[name] - since.counters[name]
+        self._roster, self._structure = other._roster, other._structure
+        self._corrections = other._corrections
+        self._changed()
 
     def reconsider(self) -> None:
         """Let new draws compete with every record of the tree, under the present window.

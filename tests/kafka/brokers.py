@@ -1,12 +1,14 @@
 """Apache Kafka for tests: nodes of its own, on the loopback interface, in a folder of its own.
 
 Maven brings the server from Maven Central into a cache folder once. Run as a script, it serves
-until its standard input is closed, and prints its address.
+until its standard input is closed, and prints what it is and its address: Apache Kafka, or where
+Java or Maven is missing noida-db, a small program that speaks Kafka's protocol.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import socket
@@ -73,12 +75,18 @@ def missing() -> str | None:
 
 
 def class_path() -> str:
-    """The server and what it needs; fetched when the cache does not have them."""
-    kept = CACHE / hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
+    """The server and what it needs."""
+    return f"{fetched(POM)}/*"
+
+
+def fetched(pom: Path, *settings: str) -> Path:
+    """The folder of what a pom names; fetched when the cache does not have it."""
+    told = pom.read_bytes() + " ".join(settings).encode()
+    kept = CACHE / hashlib.sha256(told).hexdigest()[:16]
     if not kept.is_dir():
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
-            copy = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+            copy = ["mvn", "-q", "-B", "-f", str(pom), *settings, "dependency:copy-dependencies"]
             done = subprocess.run(
                 [*copy, f"-DoutputDirectory={fresh}/jars", "-DincludeScope=runtime"],
                 capture_output=True,
@@ -88,7 +96,7 @@ def class_path() -> str:
             )
             assert done.returncode == 0, done.stdout + done.stderr
             os.rename(f"{fresh}/jars", kept)
-    return f"{kept}/*"
+    return kept
 
 
 class Kafka:
@@ -159,20 +167,63 @@ class Kafka:
 
     def answers(self) -> bool:
         """Whether it answers; it must live."""
-        assert self._process is not None
-        assert self._process.poll() is None, self._log.read_text()
-        try:
-            # Quiet: that nobody listens yet is what is waited for.
-            client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
-            return bool(client.list_topics(timeout=1).brokers)
-        except KafkaException:
-            return False
+        return answers(self.address, self._process, self._log)
 
     def _run(self, arguments: list[str]) -> None:
         done = subprocess.run(
             [*self._java, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Light:
+    """noida-db: transactions as Kafka has them, but a dead worker's partitions stay its own.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it keeps what it is sent.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        found = importlib.util.find_spec("noida_db")
+        if found is None or found.origin is None:
+            sys.exit(f"no broker: Apache Kafka {missing()}, and noida-db is not installed")
+        # Not its command, a wrapper that would leave the program behind when it is stopped.
+        program = str(Path(found.origin).with_name("noida-db"))
+        os.chmod(program, 0o755)
+        (port,) = free_ports(1)
+        self.address = f"127.0.0.1:{port}"
+        self._log = folder / "server.log"
+        self._command = [program, "start", "--only", "kafka", "--kafka-port", str(port)]
+        self._command += ["--data-dir", str(folder / "data")]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        until(lambda: answers(self.address, self._process, self._log), self._log.read_text)
+
+    def stop(self) -> None:
+        """Stop as a person would."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(PATIENCE)
+
+
+def answers(address: str, process: subprocess.Popen[bytes] | None, log: Path) -> bool:
+    """Whether a broker answers; its process must live."""
+    assert process is not None
+    assert process.poll() is None, log.read_text()
+    try:
+        # Quiet: that nobody listens yet is what is waited for.
+        client = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        return bool(client.list_topics(timeout=1).brokers)
+    except KafkaException:
+        return False
 
 
 def free_ports(n: int) -> list[int]:
@@ -190,13 +241,14 @@ def free_ports(n: int) -> list[int]:
 def serve() -> None:
     """Serve until standard input is closed."""
     with tempfile.TemporaryDirectory() as folder:
-        kafka = Kafka(Path(folder))
+        kind = "noida-db" if missing() else "apache-kafka"
+        broker = Light(Path(folder)) if missing() else Kafka(Path(folder))
         try:
-            kafka.start()
-            print(kafka.address, flush=True)
+            broker.start()
+            print(kind, broker.address, flush=True)
             sys.stdin.read()
         finally:
-            kafka.stop()
+            broker.stop()
 
 
 if __name__ == "__main__":

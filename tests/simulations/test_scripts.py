@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from river.cluster import KMeans
 
-from simulations import compare_peers, replay_drift, replay_noisy
+from simulations import compare_peers, replay_drift, replay_noisy, scale_out
 from simulations.streams import DRIFTS, drift, mappings
 from simulations.tables import means
 
@@ -67,3 +67,18 @@ def test_a_grid_is_searched_with_the_truth():
     )
     assert found == {"halflife": 0.4}
     assert cost > 0
+
+
+def test_scaling_out_gives_the_same_answers_in_any_number_of_parts(tmp_path):
+    parts = [
+        row
+        for name in scale_out.STREAMS
+        for row in scale_out.by_partitions(name, 2100, 0, partitions=(1, 4))
+    ]
+    assert all(row["other answers"] == 0 for row in parts)
+    sizes = [r for name in scale_out.STREAMS for r in scale_out.by_size(name, 1500, 0, (300, 600))]
+    loads = list(scale_out.by_load(0, (500, 3000), partitions=2))
+    assert all(row["us per event"] > 0 for row in loads)
+    pytest.importorskip("matplotlib")
+    scale_out.draw(tmp_path / "scale.png", parts, sizes, loads)
+    assert is_picture(tmp_path / "scale.png")

@@ -79,12 +79,16 @@ UNKNOWN = {
 }
 """What is not there; a broker that has just started may say so of what it has."""
 
-END = UNKNOWN | {
+REFUSED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError._AUTHENTICATION,
 }
+"""What we are not allowed; trying again does not change it."""
+
+END = UNKNOWN | REFUSED | {KafkaError._AUTO_OFFSET_RESET}
 """What does not pass."""
 
 Result = TypeVar("Result")

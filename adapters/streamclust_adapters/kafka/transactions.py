@@ -73,6 +73,8 @@ class Transactions:
                 self._abort()
                 if why.code() in client.TAKEN_OVER:
                     self._client.check_name(why.str())
+                if why.code() in client.REFUSED:
+                    raise AdapterError(f"cannot deliver: {why.str()}") from error
                 failed += 1
                 if why.code() in _GONE_ON or failed == REPEATS:
                     raise LostPartitions(why.str()) from error
