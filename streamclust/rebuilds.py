@@ -4,8 +4,8 @@ Under the paper's measure a node that has seen enough updates is drawn again wit
 the clocks that it had, so that the law is the paper's and most cuts stay where they were. Under the
 gap measure a node stays until its parts are too uneven, or until a rival *pays*: it must set right
 a fixed share of the window's answers that it changes. Answers go wrong by updates alone, so what
-rebuilds change per update is bounded by what one update spoils over that share, whatever the
-number of centers.
+such rebuilds change per update is bounded by what one update spoils over that share, whatever the
+number of centers; to become uneven takes updates in proportion to a node's size.
 """
 
 from __future__ import annotations
