@@ -40,9 +40,9 @@ TARGETS = {  # ratio to the peer, or an upper bound with its unit
     "blobs10 predict alone, to river KMeans": (">=", 20),
     "blobs10 learn_many, to MiniBatchKMeans": (">=", 4),
     "blobs10 predict_many, to MiniBatchKMeans": (">=", 4),
-    "refit share of predict + learn, %": ("<=", 20),
-    "blobs50 latency p99.9, ms": ("<=", 1),
-    "blobs50 latency max, ms": ("<=", 20),
+    "refit share of predict + learn, %": ("<=", 20),  # over a million events
+    "blobs50 latency p99.9, background, ms": ("<=", 1),
+    "blobs50 latency max, background, ms": ("<=", 20),
     "import, s": ("<=", 1.5),
     "first event, empty cache, s": ("<=", 20),
     "first event, warm cache, s": ("<=", 1.5),
@@ -153,14 +153,17 @@ def bulk(name, report):
     report[f"{name} predict_many"] = rates(work, ours, peer, points[WARM:], points[WARM:])
 
 
-def latency(name):
-    """Percentiles of learn_one over a fresh stream, ms."""
+def latency(name, mode):
+    """Percentiles of learn_one over a fresh stream, and how long it waited for the thread, ms."""
     x = events(blobs(20_000, *STREAMS[name]))
-    model, found = StreamClusterer(), np.empty(len(x))
+    model, found = StreamClusterer(refit_mode=mode), np.empty(len(x))
+    learn(StreamClusterer(refit_mode=mode), x[:3000])  # compile and load
     for i, event in enumerate(x):
         found[i] = seconds(model.learn_one, event)
     cuts = np.percentile(1e3 * found, [50, 99, 99.9, 100]).tolist()
-    return dict(zip(("p50", "p99", "p99.9", "max"), cuts, strict=True))
+    waits = [1e3 * model.metrics()[row] for row in ("refit_wait", "refit_wait_longest")]
+    rows = ("p50", "p99", "p99.9", "max", "waited in all", "waited longest")
+    return dict(zip(rows, cuts + waits, strict=True))
 
 
 def resident():
@@ -241,7 +244,7 @@ def figures(report):
 
     memory = [row[1] for row in report["memory"]]
     empty, warm = report["cold start"]
-    late = report["latency"]["blobs50"]
+    late = report["latency"]["blobs50 background"]
     told = [
         ratio("blobs10 both"),
         ratio("blobs50 both"),
@@ -316,9 +319,12 @@ def main():
     for name in STREAMS:
         single(name, report["rates"])
         bulk(name, report["rates"])
-    report["latency"] = {name: latency(name) for name in STREAMS}
-    n = options.events or (300_000 if options.quick else 1_000_000)
-    n = max(n, 200_000)
+    report["latency"] = {
+        f"{name} {mode}": latency(name, mode)
+        for name in STREAMS
+        for mode in ("inline", "background")
+    }
+    n = max(options.events or 1_000_000, 200_000)
     report["memory"], refits, rest = long_stream(n)
     one_by_one = n / report["rates"]["blobs10 both"][0]
     report["refit share"] = 100 * refits / (refits + one_by_one)

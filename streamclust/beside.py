@@ -37,12 +37,13 @@ class Beside:
     def __bool__(self) -> bool:
         return self._lag > 0
 
-    def due(self, tick: int, full: bool) -> int:
-        """Return when work that begins at `tick` is used.
+    def due(self, tick: int, full: bool, part: int = 1) -> int:
+        """Return when work that begins at `tick` is used: a part of the lag later.
 
         While the window is not `full` a young model is in a hurry: a quarter of its events later.
         """
-        return tick + (self._lag if full else min(self._lag, 1 + tick // 4))
+        lag = max(self._lag // part, 1)
+        return tick + (lag if full else min(lag, 1 + tick // 4))
 
     def begin(
         self, work: Callable[Told, Made], *told: Told.args, **named: Told.kwargs

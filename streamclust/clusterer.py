@@ -65,9 +65,9 @@ class StreamClusterer(base.Clusterer):
         What finds the clusters: "comet", "rcc", "rcc_dr", "mean_shift", "three_way", an estimator
         with `fit` and `labels_`, or None.
     refit_mode
-        "inline": a refit is made at once. "background": once the window is full, a refit runs in a
-        thread beside the stream and is used exactly `refit_lag` events later; learning waits where
-        it is not ready, so results do not depend on the clock.
+        "inline": a refit is made at once. "background": a refit runs in a thread beside the stream
+        and is used exactly `refit_lag` events later (a quarter of the events so far, while the
+        window fills); learning waits where it is not ready, so results do not depend on the clock.
     refit_lag
         Events between a background refit and its use.
     assign

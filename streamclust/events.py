@@ -146,6 +146,17 @@ class RuleRedrawn(Event):
     new: object
     number: int = 0
 
+    def numbered(self, number: int) -> RuleRedrawn:
+        """Return it with a number; many come at once, and `replace` takes its time."""
+        return RuleRedrawn(
+            tick=self.tick,
+            time=self.time,
+            cluster=self.cluster,
+            old=self.old,
+            new=self.new,
+            number=number,
+        )
+
     def told(self) -> RuleChanged:
         """Return what users are told."""
         return RuleChanged(
@@ -244,7 +255,10 @@ class EventLog:
     def append(self, change: Change | RuleRedrawn) -> Change | RuleRedrawn:
         """Number and keep a change."""
         self.last_number += 1
-        change = replace(change, number=self.last_number)
+        if isinstance(change, RuleRedrawn):
+            change = change.numbered(self.last_number)
+        else:
+            change = replace(change, number=self.last_number)
         self._kept.append(change)
         return change
 

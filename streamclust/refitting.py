@@ -1,10 +1,10 @@
 """When the window is clustered anew, where that runs, and what becomes of the clusters by it.
 
 A refit has three steps: a *sample* of the window is taken; a *survey* of it finds clusters, which
-depends on the sample alone and may run in a thread; the survey is *adopted*: identity, centers,
-fences. Inline the three follow one another. In the background the survey is adopted exactly
-`refit_lag` events after its sample was taken, ready or not: learning waits for it, so that no
-result depends on the clock.
+depends on the sample alone; the survey is *adopted*: identity, centers, fences. Inline the three
+follow one another. In the background a glance at the window is kept, a thread makes sample and
+survey of it, and the survey is adopted at a fixed number of events later, ready or not: learning
+waits for it, so that no result depends on the clock.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ ASKED = "asked for"
 INITIAL = "initial"
 """Reason of the refit, or of what was given instead, that a model begins with."""
 AT_ONCE = (ASKED, INITIAL)
+"""Reasons of refits that are made at once, and so is what they ask of the tree."""
 CHANGED = stream.MOVED | stream.BORN | stream.DIED
 """Alerts that the world is not as the last refit found it."""
 TOLD = 100

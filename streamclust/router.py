@@ -43,6 +43,8 @@ RELEARN = 500
 """Events between two lessons in corrections at the least, where centers have only moved ..."""
 SLIP = 0.005
 """... and by how much fidelity must have fallen since the last: a lesson that was learned stays."""
+SOONER = 4
+"""A renewal is used after this part of a refit's lag: it takes about so much less time."""
 MOST_MOVES = 8
 """Centers that move at once and are followed at once beside the stream; of more, none is."""
 
@@ -172,7 +174,7 @@ class Router:
             if inline:
                 renew(self.tree, lesson)
             else:
-                tracker.counts[stream.NEXT_TREE] = self._beside.due(tracker.tick, full)
+                tracker.counts[stream.NEXT_TREE] = self._beside.due(tracker.tick, full, SOONER)
                 self._submit(self.tree.copied(), lesson.kept())
                 self._late = set()
         self._stale = self._looked = self._at_once = False
@@ -334,6 +336,8 @@ class Router:
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})
         self._pending = None
+        if (state["pending"] is None) != (tracker.counts[stream.NEXT_TREE] == NEVER):
+            raise ValueError("a renewal without a date, or a date without a renewal")
         if state["pending"] is not None:
             tree = ThresholdTree(0)
             tree.from_state(state["pending"]["tree"])

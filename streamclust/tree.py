@@ -257,6 +257,7 @@ class ThresholdTree(RoutedTree):
         self._roster, self._structure = other._roster, other._structure
         self._corrections = other._corrections
         self._changed()
+        self._table = other._table
 
     def reconsider(self) -> None:
         """Let new draws compete with every record of the tree, under the present window.

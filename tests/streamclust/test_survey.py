@@ -8,7 +8,6 @@ import pytest
 from streamclust.survey import (
     Sample,
     faint,
-    sample_of,
     silent,
     survey_of_labels,
     valley,
@@ -97,14 +96,3 @@ def test_two_heaps_have_a_valley_and_one_that_is_cut_has_none(seed):
         assert valley(sample_from(points), np.arange(400), a, b) == expected
     assert not valley(sample_from(points), np.arange(3), a, b)
     assert not valley(sample_from(points), np.arange(400), a, a)
-
-
-def test_a_sample_outlives_its_state():
-    sample = sample_from(np.random.default_rng(1).normal(size=(30, 3)))
-    again = sample_of(sample.to_state())
-    assert again.to_state().keys() == sample.to_state().keys()
-    assert np.array_equal(again.points, sample.points)
-    assert again.centers.keys() == sample.centers.keys()
-    for part in ({"times": np.zeros(3)}, {"weights": np.ones(2)}):
-        with pytest.raises(ValueError, match="sample of a refit"):
-            sample_of({**sample.to_state(), **part})
