@@ -3,7 +3,9 @@
 # make test    the tests, without the slow ones
 # make check   lint, format, types
 # make docs    the documentation, in docs/_build/html
-# make test-all  the slow tests: kills, statistics, real Kafka and Spark where Java and Maven are
+# make pictures  those of the documentation, drawn anew; needs chromium and chromedriver
+# make test-all  the slow tests: kills, statistics, the live page where a Chromium is, and a real
+#              Kafka and a real Spark where Java and Maven are
 # Each makes .venv and installs what it needs. PYTHON=... chooses an interpreter.
 
 NEWEST = for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -15,7 +17,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 DEMO = demo
 
-.PHONY: demo demo-kafka test check docs test-all clean
+.PHONY: demo demo-kafka test check docs pictures test-all clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -35,7 +37,7 @@ demo-kafka: $(VENV)/.test
 	$(BIN)/python simulations/demo_kafka.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not stress and not quality and not kafka and not spark"
+	$(BIN)/python -m pytest -q -m "not stress and not quality and not kafka and not spark and not browser"
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .
@@ -46,8 +48,11 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+pictures: $(VENV)/.test
+	$(BIN)/python -m simulations.pictures
+
 test-all: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "stress or quality or kafka or spark"
+	$(BIN)/python -m pytest -q -m "stress or quality or kafka or spark or browser"
 
 clean:
 	rm -rf $(VENV) $(DEMO) .kafka docs/_build

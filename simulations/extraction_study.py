@@ -191,7 +191,8 @@ def score(labels: np.ndarray, y: np.ndarray) -> float:
 def parts(X: np.ndarray, wanted: str) -> np.ndarray:
     """The pieces before joining, from all hierarchies or from one kind of them."""
     window = distinct_points(X, np.ones(len(X)))
-    Z, weights = code_space(window.points, window.weights), window.weights
+    space, weights = code_space(window.points, window.weights), window.weights
+    Z = space.points
     graph = neighbour_graph(window.points, neighbour_count(len(Z)))
     U = embed(Z, weights, graph, COMET().fusion_strength)
     single, fused, plain = (
@@ -200,7 +201,7 @@ def parts(X: np.ndarray, wanted: str) -> np.ndarray:
         link_ward(graph, Z, weights),
     )
     kinds = {"all": [single, fused, plain], "single": [single], "ward": [plain]}
-    return choose(kinds[wanted], Code(Z, weights)).labels[window.member]
+    return choose(kinds[wanted], Code(Z, weights, space.grain)).labels[window.member]
 
 
 def told(X: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from streamclust.desk import Desk, address_of
 from streamclust.errors import NotReady, UnknownCluster
 from streamclust.features import FeatureSpace, table_of
+from streamclust.figures import weights_of
 from streamclust.kernels import stream
 from streamclust.regions import AMBIGUOUS, region, relative_distances
 from streamclust.results import (
@@ -172,16 +173,13 @@ class Answers:
         t = self._tracker
         found = {}
         pinned = t.pinned
-        for cluster in dict.fromkeys(t.clusters):
+        for cluster, weight in weights_of(t).items():
             slots = t.slots(cluster)
             s = t.stats[slots]
-            faded = s[:, stream.WEIGHT] * np.exp(
-                -t.gauges[stream.DECAY] * (t.now - s[:, stream.LAST])
-            )
             heaviest = self.rules.heaviest(cluster)
             found[cluster] = Cluster(
                 id=cluster,
-                weight=float(faded.sum()),
+                weight=weight,
                 size=round(float(s[:, stream.SIZE].sum())),
                 centers=tuple(t.ids[slot] for slot in slots),
                 born=t.born[slots[0]],

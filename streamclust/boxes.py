@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from itertools import islice, pairwise
+from typing import NamedTuple
 
+import numpy as np
+
+from streamclust.kernels.boxes import OPEN, boxes
 from streamclust.nodes import RoutingTable
-from streamclust.results import FloatArray
+from streamclust.results import FloatArray, IntArray
 
 Intervals = dict[int, tuple[float, float]]
-FREE = (-math.inf, math.inf)
-"""The interval of a feature that no condition bounds."""
+
+
+class Boxes(NamedTuple):
+    """Where a table answers each of some centers, as flat arrays.
+
+    Attributes
+    ----------
+    counts : int array of shape (k,)
+        Boxes of each center, told center by center.
+    sizes : int array of shape (n_boxes,)
+        Bounded features of each box.
+    features : int array of shape (n,)
+    nodes : int array of shape (n, 2)
+        The nodes whose thresholds bound the feature below and above, or -1.
+    edges : float array of shape (n, 2)
+        Those thresholds: the interval (low, high], infinite where it is open.
+    """
+
+    counts: IntArray
+    sizes: IntArray
+    features: IntArray
+    nodes: IntArray
+    edges: FloatArray
+
+    def spans(self) -> list[tuple[int, int, int, int]]:
+        """Of each center: where its boxes begin and end, and where their features do."""
+        ends = np.concatenate([[0], np.cumsum(self.counts)])
+        starts = np.concatenate([[0], np.cumsum(self.sizes)])[ends]
+        cuts = zip(ends.tolist(), starts.tolist(), strict=True)
+        return [(a[0], b[0], a[1], b[1]) for a, b in pairwise(cuts)]
+
+
+def boxes_of(table: RoutingTable, ids: Sequence[int], n_features: int) -> Boxes:
+    """Return the boxes whose union is where a table answers each of the ids of its leaves.
+
+    Two boxes of one id that differ in one feature only and touch there are told as one.
+    """
+    if not table.owner.size:
+        none = np.zeros(0, dtype=np.int64)
+        return Boxes(none, none, none, none.reshape(0, 2), np.zeros((0, 2)))
+    known = np.array(ids, dtype=np.int64)
+    order = np.argsort(known)
+    rank = order[np.searchsorted(known[order], table.owner)]
+    counts, sizes, features, nodes = boxes(
+        table.feature, table.threshold, table.child, rank, len(known), n_features
+    )
+    limits = np.append(table.threshold, np.nan)[nodes]
+    edges = np.where(nodes == OPEN, np.array([-np.inf, np.inf]), limits)
+    return Boxes(counts, sizes, features, nodes, edges)
 
 
 def path_of(table: RoutingTable, x: FloatArray) -> list[tuple[int, bool, float]]:
@@ -33,60 +85,14 @@ def depth_of(table: RoutingTable) -> int:
     return depth
 
 
-def all_boxes(table: RoutingTable) -> dict[int, list[Intervals]]:
-    """The boxes whose union is where the table answers an id, by id.
-
-    One interval (low, high] per bounded feature; two boxes that differ in one feature only and
-    touch there are told as one. One walk, then O(boxes^3) for each id.
-    """
-    found: dict[int, list[Intervals]] = {int(id): [] for id in table.owner}
-    nodes = list(
-        zip(table.feature.tolist(), table.threshold.tolist(), table.child.tolist(), strict=True)
-    )
-    owner = table.owner.tolist()
-    stack: list[tuple[int, Intervals]] = [(0 if nodes else -1, {})] if owner else []
-    while stack:
-        node, box = stack.pop()
-        if node < 0:
-            found[owner[~node]].append(box)
-            continue
-        feature, threshold, (left, right) = nodes[node]
-        low, high = box.get(feature, (-math.inf, math.inf))
-        # A side that the conditions above leave empty holds no point: it is no box.
-        if threshold < high:
-            stack.append((right, {**box, feature: (max(low, threshold), high)}))
-        if threshold > low:
-            stack.append((left, {**box, feature: (low, min(high, threshold))}))
-    for boxes in found.values():
-        while _merge_once(boxes):
-            pass
+def all_boxes(table: RoutingTable, n_features: int) -> dict[int, list[Intervals]]:
+    """Return `boxes_of` every id of a table as dicts: an interval (low, high] per feature."""
+    ids = np.unique(table.owner).tolist()
+    flat = boxes_of(table, ids, n_features)
+    edges, features = flat.edges.tolist(), flat.features.tolist()
+    found: dict[int, list[Intervals]] = {}
+    for id, (first, last, begin, end) in zip(ids, flat.spans(), strict=True):
+        told = zip(features[begin:end], edges[begin:end], strict=True)
+        pairs = ((feature, (low, high)) for feature, (low, high) in told)
+        found[id] = [dict(islice(pairs, size)) for size in flat.sizes[first:last].tolist()]
     return found
-
-
-def _merge_once(boxes: list[Intervals]) -> bool:
-    for a in range(len(boxes)):
-        for b in range(a + 1, len(boxes)):
-            merged = _merged(boxes[a], boxes[b])
-            if merged is not None:
-                boxes[a] = merged
-                del boxes[b]
-                return True
-    return False
-
-
-def _merged(a: Intervals, b: Intervals) -> Intervals | None:
-    """The one box that is the union of two, if there is one."""
-    differing = -1
-    for some, others in ((a, b), (b, a)):
-        for i, bounds in some.items():
-            if i != differing and others.get(i) != bounds:
-                if differing >= 0:
-                    return None
-                differing = i
-    if differing < 0:
-        return a
-    (low_a, high_a), (low_b, high_b) = a.get(differing, FREE), b.get(differing, FREE)
-    if high_a < low_b or high_b < low_a:
-        return None
-    whole = (min(low_a, low_b), max(high_a, high_b))
-    return {j: v for j, v in {**a, differing: whole}.items() if v != FREE}

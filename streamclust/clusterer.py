@@ -48,7 +48,8 @@ class StreamClusterer(base.Clusterer):
     Parameters
     ----------
     n_clusters
-        None: found from the data; k: the refit's hierarchy is cut to k clusters (not mean shift).
+        None: found from the data; k: a refit answers with the best of several clusterings into k
+        (not mean shift).
     p
         The distance: 1 is city block, 2 is Euclid; any finite p >= 1.
     scale

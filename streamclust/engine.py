@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.answers import BLOCK, Answers
+from streamclust.beside import Beside
 from streamclust.desk import address_of
 from streamclust.errors import InvalidParameter, InvalidPoint, InvariantBroken, StaleSummary
 from streamclust.events import (
@@ -32,6 +33,9 @@ from streamclust.events import (
     RefitDue,
     RefitReady,
     RefitSkipped,
+    RuleChanged,
+    RuleRedrawn,
+    TreeReady,
     largest_moves,
 )
 from streamclust.exchange import absorb, freeze
@@ -39,12 +43,12 @@ from streamclust.features import LARGEST, FeatureSpace, Order, table_of
 from streamclust.figures import bytes_in, figures
 from streamclust.frozen import Frozen
 from streamclust.kernels import stream
-from streamclust.refitting import ASKED, INITIAL, NEVER, Refitter
+from streamclust.refitting import ASKED, INITIAL, Refitter
 from streamclust.results import FeatureName, FloatArray, IntArray
 from streamclust.router import Router
 from streamclust.scaling import Scaling
 from streamclust.summary import Summary
-from streamclust.tracker import CenterTracker
+from streamclust.tracker import NEVER, CenterTracker
 from streamclust.tree import ThresholdTree
 from streamclust.windows import RecentPoints, window_of
 
@@ -99,10 +103,11 @@ class Engine:
             leaves_per_center=s["leaves_per_center"],
             seed=seed,
         )
-        self.router = Router(tree, seed)
+        self.beside = Beside(s["refit_lag"] if s["refit_mode"] == "background" else 0)
+        self.router = Router(tree, seed, self.beside)
         self.answers = Answers(self.features, self.scaling, self.window, self.tracker, self.router)
         parts = (self.features, self.scaling, self.window, self.tracker, self.router)
-        self.refitter = Refitter(s, seed, *parts)
+        self.refitter = Refitter(s, seed, self.beside, *parts)
         self.log = EventLog(s["event_log"])
         self._medians_at = 0
         self._subscribers: list[tuple[type[Change], Callable[[Change], object]]] = []
@@ -151,7 +156,8 @@ class Engine:
             rows = self.features.block(
                 values[block], order, _cut(times, block), _cut(weights, block)
             )
-            self._learn_block(rows, values[block], order, at)
+            timed = not (self.by_events and isinstance(times, float) and isnan(times))
+            self._learn_block(rows, values[block], order, at, timed)
 
     def freeze(self, *, rules: bool = False) -> Frozen:
         """Return the model as it is now, small, for workers elsewhere."""
@@ -173,7 +179,7 @@ class Engine:
         events, alerts = absorb(summary.over(self.features.names), *parts)
         if self._medians_stale():
             self._renew_medians()
-        self._dispatch([*events, *self.refitter.wake(alerts)])
+        self._dispatch([*events, *self._due(alerts)])
 
     def _admit(self, summary: Summary) -> None:
         """Take in the new features of a summary, as far as there is room and its sample has any."""
@@ -317,10 +323,13 @@ class Engine:
             self._tell([FeatureAdded(tick=tick, time=self.tracker.now, features=new)])
 
     def _learn_block(
-        self, rows: FloatArray, values: NDArray[Any], order: Order, offset: int
+        self, rows: FloatArray, values: NDArray[Any], order: Order, offset: int, timed: bool
     ) -> None:
-        """Learn `rows`, made of `values` in `order`; `offset` is the number of the first."""
-        at, timed = 0, not self.by_events or not np.isnan(rows[:, -2]).all()
+        """Learn `rows`, made of `values` in `order`; `offset` is the number of the first.
+
+        `timed` is whether any of them may have a time.
+        """
+        at = 0
         while at < len(rows):
             if timed:
                 time = float(rows[at, -2])
@@ -341,7 +350,14 @@ class Engine:
 
     def _alerts(self) -> list[Event]:
         alerts = int(self.tracker.counts[stream.ALERTS])
-        return [*self.tracker.react(self.scaling.weights), *self.refitter.wake(alerts)]
+        return [*self.tracker.react(self.scaling.weights), *self._due(alerts)]
+
+    def _due(self, alerts: int) -> list[Event]:
+        """What the time has come for: refits, and trees that were renewed beside the stream."""
+        due = list(self.refitter.wake(alerts))
+        if alerts & stream.TREE:
+            due.append(TreeReady(tick=self.tracker.tick, time=self.tracker.now))
+        return due
 
     def _refresh(self) -> None:
         """Take over the components' arrays, after any of them was replaced."""
@@ -353,12 +369,12 @@ class Engine:
 
     # ------------------------------------------------------------ the queue
 
-    def _dispatch(self, events: Iterable[Event]) -> list[Change]:
+    def _dispatch(self, events: Iterable[Event]) -> list[Change | RuleRedrawn]:
         """Let `events` run through the handlers, settle the tree, and tell the changes."""
         queue = deque(events)
         if not queue:
             return []
-        changes: list[Change] = []
+        changes: list[Change | RuleRedrawn] = []
         for _ in range(MAX_RECORDS):
             if not queue:
                 break
@@ -370,16 +386,20 @@ class Engine:
         else:
             raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
         points, weights = self.recent.points(self.tracker.tick), self.scaling.weights
-        changes += self.router.settle(self.tracker, points, weights, self.answers.rules.texts)
+        full, write = self.window.is_full, self.answers.rules.texts
+        changes += self.router.settle(self.tracker, points, weights, full, write)
         self._refresh()
         return self._tell(changes)
 
-    def _tell(self, changes: Iterable[Change]) -> list[Change]:
+    def _tell(self, changes: Iterable[Change | RuleRedrawn]) -> list[Change | RuleRedrawn]:
         numbered = [self.log.append(change) for change in changes]
         for change in numbered:
             for kind, callback in list(self._subscribers):
-                if isinstance(change, kind):
-                    callback(change)
+                if not isinstance(change, RuleRedrawn):
+                    if isinstance(change, kind):
+                        callback(change)
+                elif issubclass(RuleChanged, kind):
+                    callback(change.told())
         return numbered
 
     def _on_center(self, event: CenterInserted | CenterMoved | CenterDeleted) -> Iterable[Event]:
@@ -395,7 +415,7 @@ class Engine:
         told = ClusterMoved(
             tick=event.tick,
             time=event.time,
-            cluster=self.tracker.clusters[self.tracker.slot(event.center)],
+            cluster=self.tracker.cluster(event.center),
             distance=distance,
             old=before,
             new=after,
@@ -415,6 +435,10 @@ class Engine:
 
     def _on_ready(self, event: RefitReady) -> Iterable[Event]:
         return self.refitter.finish(event)
+
+    def _on_tree(self, event: TreeReady) -> Iterable[Event]:
+        self.router.install(self.tracker)
+        return ()
 
     # ------------------------------------------------------------ features
 
@@ -443,7 +467,14 @@ class Engine:
     def metrics(self) -> dict[str, float | int]:
         """Return live figures of the model by name."""
         told = figures(self.scaling, self.window, self.tracker, self.router.tree)
-        return {**told, **self.refitter.figures(), "changes": self.log.last_number}
+        return {
+            **told,
+            **self.refitter.figures(),
+            "tree_pending": int(self.router.is_pending),
+            "refit_wait": self.beside.waited,
+            "refit_wait_longest": self.beside.longest_wait,
+            "changes": self.log.last_number,
+        }
 
     def memory_usage(self) -> int:
         """Return the bytes of all arrays: bounded by settings, features and centers."""
@@ -501,4 +532,5 @@ HANDLERS: Mapping[type[Event], tuple[Handler, ...]] = {
     CenterDeleted: (Engine._on_center,),
     RefitDue: (Engine._on_due,),
     RefitReady: (Engine._on_ready,),
+    TreeReady: (Engine._on_tree,),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,11 @@ class RefitDue(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefitReady(Event):
     """The refit that runs in the background is to be adopted now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeReady(Event):
+    """The tree that is renewed in the background is to be used from now on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,17 +135,43 @@ class RuleChanged(Change):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRedrawn(Event):
+    """A `RuleChanged` whose texts are written when somebody reads it: most are never read.
+
+    `old` and `new` are anything that ``str`` writes as it was when the rule changed.
+    """
+
+    cluster: int
+    old: object
+    new: object
+    number: int = 0
+
+    def told(self) -> RuleChanged:
+        """Return what users are told."""
+        return RuleChanged(
+            tick=self.tick,
+            time=self.time,
+            number=self.number,
+            cluster=self.cluster,
+            old=str(self.old),
+            new=str(self.new),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefitDone(Change):
     """The window was clustered anew: as it was after event `asked`.
 
     `reason` is ``"schedule"``, ``"drift"`` (cost or outlier rate rose), ``"initial"`` (a warm
-    start) or ``"asked for"``.
+    start) or ``"asked for"``. `weights` are the faded weights of the clusters that live on, by id,
+    at most those of the 100 heaviest.
     """
 
     reason: str
     asked: int
     clusters: int
     noise_share: float
+    weights: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +235,13 @@ class EventLog:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._kept: deque[Change] = deque(maxlen=capacity)
+        self._kept: deque[Change | RuleRedrawn] = deque(maxlen=capacity)
         self.last_number = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def append(self, change: Change) -> Change:
+    def append(self, change: Change | RuleRedrawn) -> Change | RuleRedrawn:
         """Number and keep a change."""
         self.last_number += 1
         change = replace(change, number=self.last_number)
@@ -219,13 +250,14 @@ class EventLog:
 
     def since(self, number: int) -> Changes:
         """Return the changes after `number`; ``.evicted`` tells how many of them are gone."""
-        found = Changes(change for change in self._kept if change.number > number)
+        found = Changes(_told(change) for change in self._kept if change.number > number)
         found.evicted = max(0, self.last_number - max(number, 0)) - len(found)
         return found
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers and strings from which `from_state` restores all."""
-        kept = [{"kind": type(change).__name__, **_plain(change)} for change in self._kept]
+        told = map(_told, self._kept)
+        kept = [{"kind": type(change).__name__, **_plain(change)} for change in told]
         return {"last_number": self.last_number, "kept": kept}
 
     def from_state(self, state: Mapping[str, Any]) -> None:
@@ -245,6 +277,10 @@ def largest_moves(
     return {known[j]: float(old[j]) for j in moved}, {known[j]: float(new[j]) for j in moved}
 
 
+def _told(change: Change | RuleRedrawn) -> Change:
+    return change.told() if isinstance(change, RuleRedrawn) else change
+
+
 def _plain(change: Change) -> dict[str, Any]:
     """Return the fields of a change; a mapping becomes pairs, since its keys may be integers."""
     return {
@@ -256,10 +292,12 @@ def _plain(change: Change) -> dict[str, Any]:
 def _change(entry: Mapping[str, Any]) -> Change:
     kind = KINDS[entry["kind"]]
     values = {}
-    for field in fields(kind):
-        value = entry[field.name]
+    for one in fields(kind):
+        if one.name == "weights" and one.name not in entry:
+            continue  # of a snapshot that is older than the field
+        value = entry[one.name]
         if isinstance(value, list):
-            pairs = field.name in ("old", "new")
+            pairs = one.name in ("old", "new", "weights")
             value = dict(map(tuple, value)) if pairs else tuple(value)
-        values[field.name] = value
+        values[one.name] = value
     return kind(**values)

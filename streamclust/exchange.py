@@ -92,6 +92,7 @@ def absorb(
     tick = int(counts[stream.TICK])
     alerts |= stream.REFIT * bool(tick >= counts[stream.NEXT_REFIT])
     alerts |= stream.LOOK * bool(tick >= counts[stream.NEXT_LOOK])
+    alerts |= stream.TREE * bool(tick >= counts[stream.NEXT_TREE])
     counts[stream.ALERTS] = alerts
     return [*events, *died, *born], alerts
 
@@ -259,9 +260,10 @@ def _seek_births(
         if inside >= 0 and tracker.ids[inside] in newborns:
             newborns[tracker.ids[inside]].append(float(row[-1]))
             continue
-        touched = stream.store_outlier(row, weights, tracker.micro, counts, gauges)
+        touched, around = stream.store_outlier(row, weights, tracker.micro, counts, gauges)
         store = tracker.centers, tracker.stats, tracker.micro
-        if stream.gather(touched, weights, *store, counts, gauges):
+        heavy = around >= gauges[stream.MIN_WEIGHT]
+        if heavy and stream.gather(touched, weights, *store, counts, gauges):
             counts[stream.ALERTS] = stream.BORN
             found = tracker.react(weights)
             events += found

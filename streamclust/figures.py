@@ -27,6 +27,17 @@ def price(tracker: CenterTracker) -> float:
     return float(cost / nearest) if nearest > 0 else 1.0
 
 
+def weights_of(tracker: CenterTracker) -> dict[int, float]:
+    """Return the faded weight of each living cluster by id."""
+    stats = tracker.living_stats
+    gone = tracker.now - stats[:, stream.LAST]
+    faded = stats[:, stream.WEIGHT] * np.exp(-tracker.gauges[stream.DECAY] * gone)
+    told = dict.fromkeys(tracker.clusters, 0.0)
+    for cluster, weight in zip(tracker.clusters, faded.tolist(), strict=True):
+        told[cluster] += weight
+    return told
+
+
 def figures(
     scaling: Scaling, window: Window, tracker: CenterTracker, tree: ThresholdTree
 ) -> dict[str, float | int]:

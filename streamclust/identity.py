@@ -46,6 +46,11 @@ class Matching:
     shares: FloatArray = field(repr=False)
     row: Mapping[int, int] = field(repr=False)
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether every old cluster lives on and none is new."""
+        return not (self.born or self.splits or self.merges or self.died)
+
 
 def match(
     ids: Sequence[int],

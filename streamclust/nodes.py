@@ -104,8 +104,8 @@ class Node:
 
     def first_cut(self, x: FloatArray) -> Arrival | None:
         """The earliest cut of the spine that parts `x` from the anchor. O(spine)."""
-        for arrival in self.spine:
-            if arrival.parts(x):
+        for arrival in self.spine:  # as `Arrival.parts`, without a call for each
+            if (x[arrival.feature] > arrival.threshold) == (arrival.side == 1):
                 return arrival  # type: ignore[no-any-return]
         return None
 
@@ -169,6 +169,17 @@ def nodes_under(part: Part) -> Iterator[Node]:
             yield from nodes_under(below)
 
 
+def copied(part: Part) -> Part:
+    """A part whose nodes may change while those of the original stay; records are shared."""
+    if isinstance(part, int):
+        return part
+    node = Node(part.record, part.size)
+    node.built, node.updates = part.built, part.updates
+    node.spine = SortedDict([(arrival, copied(below)) for arrival, below in part.spine.items()])
+    node.main = None if part.main is None else copied(part.main)
+    return node
+
+
 def cuts_under(part: Part) -> set[tuple[int, Arrival]]:
     """The cut records that routing tests in a part, each with its node's key."""
     return {
@@ -193,17 +204,18 @@ def flatten(root: Part | None, corrections: Mapping[int, Correction]) -> Routing
         owner.append(id)
         return ~(len(owner) - 1)
 
-    def graft(correction: Correction, node: int) -> int:
-        if node < 0:
-            return leaf(int(correction.owner[~node]))
-        at = inner(int(correction.feature[node]), float(correction.threshold[node]))
-        for side in range(2):
-            child[at][side] = graft(correction, int(correction.child[node, side]))
-        return at
+    def graft(correction: Correction) -> int:
+        node, first = len(feature), len(owner)
+        feature.extend(correction.feature.tolist())
+        threshold.extend(correction.threshold.tolist())
+        for sides in correction.child.tolist():
+            child.append([at - first if at < 0 else at + node for at in sides])
+        owner.extend(correction.owner.tolist())
+        return node if correction.feature.size else ~first
 
     def place(part: Part) -> int:
         if isinstance(part, int):
-            return graft(corrections[part], 0) if part in corrections else leaf(part)
+            return graft(corrections[part]) if part in corrections else leaf(part)
         cuts, rest = part.cuts()
         top = hanging = None
         for arrival, below in cuts:

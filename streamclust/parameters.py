@@ -128,7 +128,8 @@ _ROWS = (
         "n_clusters",
         "int",
         None,
-        "None: found from the data; k: the refit's hierarchy is cut to k clusters (not mean shift)",
+        "None: found from the data; k: a refit answers with the best of several clusterings into k "
+        "(not mean shift)",
         low=1,
         optional=True,
     ),

@@ -10,19 +10,24 @@ result depends on the clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from time import perf_counter
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from streamclust.beside import Beside
 from streamclust.census import Census, boundary_ratio
 from streamclust.drift import BLOCK, Evidence
 from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
 from streamclust.features import FeatureSpace
+from streamclust.figures import weights_of
+from streamclust.glance import Glance, glance_of, surveyed
 from streamclust.identity import SHARE, Matching, lineage, match, succeed
 from streamclust.kernels import stream
+from streamclust.nearness import holders
 from streamclust.refit.offered import build
 from streamclust.regions import AMBIGUOUS
 from streamclust.results import NOISE, FloatArray, IntArray
@@ -32,14 +37,12 @@ from streamclust.survey import (
     Sample,
     Survey,
     faint,
-    make_survey,
-    sample_of,
     silent,
     survey_of_centers,
     survey_of_labels,
     valley,
 )
-from streamclust.tracker import BIRTH_WEIGHT, CenterTracker, Placing
+from streamclust.tracker import BIRTH_WEIGHT, NEVER, CenterTracker, Placing
 from streamclust.windows import Window
 
 WARM_UP = 40
@@ -47,20 +50,26 @@ WARM_UP = 40
 FEWEST = 5
 """Window points of a living center from which it is placed anew."""
 LONGEST = 20_000
-"""Events between two refits at the most."""
+"""Events between two refits at the most, at first ..."""
+CALM = 5
+"""... and this many times as many in the end, doubled by every refit that finds what is known."""
 ASKED = "asked for"
 """Reason of a refit that a user asked for, which is always made at once."""
 INITIAL = "initial"
 """Reason of the refit, or of what was given instead, that a model begins with."""
-NEVER = int(np.iinfo(np.int64).max)
+AT_ONCE = (ASKED, INITIAL)
+CHANGED = stream.MOVED | stream.BORN | stream.DIED
+"""Alerts that the world is not as the last refit found it."""
+TOLD = 100
+"""Clusters whose weights a finished refit tells, the heaviest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A refit on its way."""
 
-    sample: Sample
-    survey: Future[Survey]
+    glance: Glance
+    found: Future[tuple[Sample, Survey]]
 
 
 class Refitter:
@@ -74,14 +83,13 @@ class Refitter:
         Refits that were adopted.
     ratio : float
         The boundary ratio: the one that was set, or what the last refit suggests.
-    waited, longest_wait : float
-        Seconds that learning has waited for background refits, in all and at the most at once.
     """
 
     def __init__(
         self,
         settings: Mapping[str, Any],
         seed: int,
+        beside: Beside,
         features: FeatureSpace,
         scaling: Scaling,
         window: Window,
@@ -94,15 +102,14 @@ class Refitter:
         self.ratio = AMBIGUOUS if given is None else float(given)
         self._ratio_given = given is not None
         self.evidence = Evidence()
-        self.waited = self.longest_wait = 0.0
         self._p, self._most = float(settings["p"]), int(settings["max_clusters"])
-        self._told = settings["n_clusters"] is not None
-        self._lag = int(settings["refit_lag"]) if settings["refit_mode"] == "background" else 0
+        self._how = self._p, self._most, settings["n_clusters"] is not None
+        self._beside = beside
         self._features, self._scaling, self._window = features, scaling, window
         self._tracker, self._router = tracker, router
-        self._since = 0
+        self._since = self._planned = 0
+        self._longest = LONGEST
         self._pending: Pending | None = None
-        self._thread: ThreadPoolExecutor | None = None
         tracker.counts[stream.NEXT_REFIT] = WARM_UP
 
     # ------------------------------------------------------------ when
@@ -114,16 +121,29 @@ class Refitter:
             tracker.counts[stream.NEXT_LOOK] = tracker.tick + BLOCK
             if self.evidence.look(*tracker.take_look()) and self._pending is None:
                 self._since, reason = tracker.tick, "drift"
-        if alerts & (stream.BORN | stream.DIED) and self._window.is_full and self._pending is None:
-            # The window is of a world that is gone: one refit soon, and the schedule anew.
-            self._since = tracker.tick
-            soon = tracker.tick + self._window.capacity // 2
-            tracker.counts[stream.NEXT_REFIT] = min(tracker.counts[stream.NEXT_REFIT], soon)
+                self._longest = LONGEST
+        if alerts & CHANGED:
+            self._heed(alerts)
         if alerts & stream.REFIT:
             if self._pending is not None:
                 return (RefitReady(tick=tracker.tick, time=tracker.now),)
             reason = reason or "schedule"
         return (self.due(reason),) if reason else ()
+
+    def _heed(self, alerts: int) -> None:
+        """Bring the next refit forward where the world is not as the last one found it."""
+        tracker = self._tracker
+        soon, due = tracker.tick + self._window.capacity // 2, stream.NEXT_REFIT
+        # What a refit alone can find, a merge or a split, begins with centers that move.
+        calm, self._longest = self._longest > LONGEST, LONGEST
+        if self._pending is not None:
+            return
+        if calm:
+            tracker.counts[due] = min(tracker.counts[due], max(self._planned + LONGEST, soon))
+        if alerts & (stream.BORN | stream.DIED) and self._window.is_full:
+            # The window is of a world that is gone: one refit soon, and the schedule anew.
+            self._since = tracker.tick
+            tracker.counts[due] = min(tracker.counts[due], soon)
 
     def due(self, reason: str) -> RefitDue:
         """Return the record of a refit that is due now."""
@@ -134,13 +154,15 @@ class Refitter:
 
         Intervals grow by a factor with the events since the beginning, or since the last drift: by
         a half while the window fills, then to the double. So the schedule depends on nothing but
-        the window, and an end of the growth is only evidence or the longest interval.
+        the window, and an end of the growth is only evidence or the longest interval, which grows
+        while refits find what is known and no center moves.
         """
         tracker, full = self._tracker, self._window.is_full
         tick = tracker.tick
         grown = tick - self._since
         least = self._window.capacity // 2 if self._since else WARM_UP // 2
-        interval = min(max(grown if full else grown // 2, least), LONGEST)
+        interval = min(max(grown if full else grown // 2, least), self._longest)
+        self._planned = tick
         tracker.counts[stream.NEXT_REFIT] = tick + interval
         self.evidence.reset()
         tracker.take_look()
@@ -154,34 +176,30 @@ class Refitter:
         """Refit now, or begin to in the background."""
         tick, now, tracker = event.tick, event.time, self._tracker
         if self._pending is not None:
-            self._pending.survey.result()  # one fit of the estimator at a time
+            self._pending.found.result()  # one fit of the estimator at a time
             self._pending = None
         self._plan()
         if self._window.is_empty:
             return (RefitSkipped(tick=tick, time=now, reason="no events yet"),)
-        sample = self._sample(event)
+        glance = self._glance(event)
         if self.estimator is None:
-            self._scaling.freeze(sample.weights)
+            self._scaling.freeze(self._scaling.proposed(glance.points))
             self._router.widen(self._scaling.weights, self._features.keys)
-            tracker.seek_births(sample.points, self._scaling.weights)
+            tracker.seek_births(glance.points, self._scaling.weights)
             return (RefitSkipped(tick=tick, time=now, reason="refit=None"),)
-        if self._lag and sample.full and tracker.k and event.reason != ASKED:
-            tracker.counts[stream.NEXT_REFIT] = tick + self._lag
-            self._submit(sample)
+        if self._beside and event.reason not in AT_ONCE:
+            tracker.counts[stream.NEXT_REFIT] = self._beside.due(tick, glance.full)
+            self._submit(glance)
             return ()
-        survey = make_survey(self.estimator, sample, self._p, self._most, self._told)
-        return self.adopt(sample, survey, tick, now)
+        return self.adopt(*surveyed(self.estimator, glance, *self._how), tick, now)
 
     def finish(self, event: RefitReady) -> Iterable[Event]:
         """Adopt the pending refit; wait for it where it is not ready."""
         assert self._pending is not None
         pending, self._pending = self._pending, None
-        begin = perf_counter()
-        survey = pending.survey.result()
-        wait = perf_counter() - begin
-        self.waited, self.longest_wait = self.waited + wait, max(self.longest_wait, wait)
         self._plan()
-        sample, known = pending.sample, pending.sample.points.shape[1]
+        sample, survey = self._beside.result(pending.found)
+        known = sample.points.shape[1]
         stand_ins = self._features.stand_ins[known:] - self._scaling.origin[known:]
         if len(stand_ins):  # features were admitted since the sample was taken
             sample = sample.widen(stand_ins)
@@ -218,11 +236,17 @@ class Refitter:
         clusters = [tracker.new_id() if c < 0 else c for c in clusters]
         placing = self._placing(sample, census, clusters, slots, not renewed)
         events = tracker.adopt(placing, matching.unseen)
-        self._router.look(tracker, points, scaling.weights)
+        table = tracker.distances(points, scaling.weights)
+        slots = holders(table, tracker.living_stats[:, stream.FENCE])
+        self._router.look(tracker, points, slots, sample.reason in AT_ONCE)
         self.refits += 1
+        if matching.is_calm and tick - self._since > LONGEST:
+            self._longest = min(2 * self._longest, CALM * LONGEST)
+        elif not matching.is_calm:
+            self._longest = LONGEST
         if not self._ratio_given:
             self.ratio = boundary_ratio(
-                tracker.distances(points, scaling.weights),
+                table,
                 tracker.living_stats,
                 np.array(tracker.clusters),
                 survey.ambiguous,
@@ -234,6 +258,7 @@ class Refitter:
             asked=sample.tick,
             clusters=census.k,
             noise_share=float(masses[census.labels < 0].sum() / masses.sum()),
+            weights=dict(nlargest(TOLD, weights_of(tracker).items(), key=itemgetter(1))),
         )
         return (*events, *lineage(matching, clusters, census.cluster_masses, tick, time), done)
 
@@ -244,9 +269,9 @@ class Refitter:
         tracker = self._tracker
         owners = [clusters[c] for c in census.owners]
         heirs = succeed(tracker.ids, tracker.clusters, slots, owners, census.members, sample.masses)
-        ids = []
+        ids, living = [], set(tracker.clusters)
         for center, cluster in enumerate(owners):
-            fresh = cluster not in tracker.clusters and cluster not in ids
+            fresh = cluster not in living and cluster not in ids
             ids.append(heirs[center] if center in heirs else cluster if fresh else tracker.new_id())
         positions, scales, limits = (
             a.copy() for a in (census.positions, census.scales, census.limits)
@@ -336,40 +361,37 @@ class Refitter:
             full=False,
         )
 
-    def _submit(self, sample: Sample) -> None:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamclust-refit")
-        how = self._p, self._most, self._told
-        survey = self._thread.submit(make_survey, self.estimator, sample, *how)
-        self._pending = Pending(sample, survey)
+    def _submit(self, glance: Glance) -> None:
+        found = self._beside.begin(surveyed, self.estimator, glance, *self._how)
+        self._pending = Pending(glance, found)
 
-    def _sample(self, event: RefitDue) -> Sample:
-        """Take the window as it is, and what the present centers say of it."""
-        tracker, weights = self._tracker, self._scaling.weights
-        points = self._window.points().copy()
-        ids = np.array([*tracker.clusters, NOISE], dtype=np.int64)  # slot -1 is the last entry
-        return Sample(
+    def _glance(self, event: RefitDue) -> Glance:
+        """Take the window and the centers as they are."""
+        tracker, scaling = self._tracker, self._scaling
+        return Glance(
             tick=event.tick,
             reason=event.reason,
-            points=points,
+            full=self._window.is_full,
+            points=self._window.points().copy(),
             times=self._window.times().copy(),
             masses=self._window.weights(event.time),
-            weights=self._scaling.proposed(points),
-            owners=ids[tracker.owners(points, weights)],
-            centers=dict(zip(tracker.ids, tracker.living.copy(), strict=True)),
-            full=self._window.is_full,
+            ids=np.array(tracker.ids, dtype=np.int64),
+            clusters=np.array(tracker.clusters, dtype=np.int64),
+            centers=tracker.living.copy(),
+            fences=tracker.living_stats[:, stream.FENCE].copy(),
+            weights=scaling.weights.copy(),
+            scale=scaling.kind,
+            frozen=scaling.epoch > 0,
         )
 
     # ------------------------------------------------------------ figures and state
 
     def figures(self) -> dict[str, float | int]:
-        """Return live figures by name; times are seconds of the wall clock."""
+        """Return live figures by name."""
         return {
             "refits": self.refits,
             "drift_alarms": self.evidence.alarms,
             "refit_pending": int(self._pending is not None),
-            "refit_wait": self.waited,
-            "refit_wait_longest": self.longest_wait,
         }
 
     def to_state(self) -> dict[str, Any]:
@@ -378,15 +400,18 @@ class Refitter:
             "refits": self.refits,
             "ratio": self.ratio,
             "since": self._since,
+            "planned": self._planned,
+            "longest": self._longest,
             "evidence": self.evidence.to_state(),
-            "pending": None if self._pending is None else self._pending.sample.to_state(),
+            "pending": None if self._pending is None else self._pending.glance.to_state(),
         }
 
     def from_state(self, state: Mapping[str, Any]) -> None:
         """Take over a state; a refit on its way is begun again, with the same result."""
         self.refits, self._since = int(state["refits"]), int(state["since"])
+        self._planned, self._longest = int(state["planned"]), int(state["longest"])
         self.ratio = float(state["ratio"])
         self.evidence.from_state(state["evidence"])
         self._pending = None
         if state["pending"] is not None:
-            self._submit(sample_of(state["pending"]))
+            self._submit(glance_of(state["pending"]))

@@ -55,6 +55,12 @@ class Roster:
             made.store(id, np.array(center, dtype=np.float64))
         return made
 
+    def copied(self) -> Self:
+        """A roster with the same centers, which changes apart from this one."""
+        made = type(self)(self.weights, self.keys)
+        made.centers, made._signatures = dict(self.centers), dict(self._signatures)
+        return made
+
     def set_features(self, weights: FloatArray, keys: KeyArray) -> int:
         """Replace weights and keys; answers how many features joined, with value 0 everywhere."""
         weights = np.array(weights, dtype=np.float64)
@@ -119,6 +125,23 @@ class Roster:
             if twin != id:
                 raise InvalidParameter(_equal(id, twin))
         return checked
+
+    def admitted_changes(self, centers: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
+        """`admitted_all`, but only those that are new or have another position here."""
+        known = [id for id in centers if id in self.centers]
+        alike = all(np.shape(centers[id]) == self.weights.shape for id in known)
+        if not known or not alike or len(self._signatures) < len(self.centers):
+            return self.admitted_all(centers)
+        theirs = np.array([centers[id] for id in known], dtype=np.float64)
+        moved = (theirs != self.matrix(known)).any(axis=1)
+        calm = {id for id, one in zip(known, moved.tolist(), strict=True) if not one}
+        seen = {signature: id for signature, id in self._signatures.items() if id in calm}
+        changed = {id: self.checked(c) for id, c in centers.items() if id not in calm}
+        for id, center in changed.items():
+            twin = seen.setdefault(self._signature(center), id)
+            if twin != id:
+                raise InvalidParameter(_equal(id, twin))
+        return changed
 
     def store(self, id: int, center: FloatArray) -> None:
         """Give `id` a position that was admitted."""

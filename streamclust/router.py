@@ -1,52 +1,74 @@
 """The router keeps the threshold tree in step with the tracker, and compiles it for prediction.
 
 When the engine's queue is empty the tree settles: it follows the tracker's centers all at once, so
-that only what changed changes; after a refit new draws may compete where the rule is not faithful
-enough; corrections are learned anew, at once where centers came or went or cuts were redrawn, and
-after moves where the rule is not faithful; and clusters whose rule reads differently are reported.
+that only what changed changes; clusters whose boxes changed are reported. A *renewal* does the
+rest: after a refit new draws may compete where the rule is not faithful enough; what is overdue is
+drawn anew; corrections are learned anew, at once where centers came or went or cuts were redrawn,
+and after moves where the rule is not faithful. Where refits run in the background renewals do too:
+a copy of the tree is renewed beside the stream, takes the tree's place at a fixed time, and follows
+what changed since. Where many centers move at once, as when a refit is adopted, that copy follows
+them, so that no event pays for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.boxes import Intervals
+from streamclust.beside import Beside
+from streamclust.boxes import Boxes, boxes_of
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
     CenterMoved,
     Change,
-    RuleChanged,
+    RuleRedrawn,
     SubtreeRebuilt,
 )
 from streamclust.kernels import stream
-from streamclust.kernels.copies import copy_residuals
-from streamclust.results import NOISE, FloatArray
-from streamclust.tracker import CenterTracker
+from streamclust.renewal import Lesson, lesson_of, renew, renewed
+from streamclust.results import NOISE, FloatArray, IntArray
+from streamclust.texts import Text
+from streamclust.tracker import NEVER, CenterTracker
 from streamclust.tree import ThresholdTree
 
-COPIES = 16
-"""Residual copies of each recent point, beside it, that corrections are learned from."""
-ROWS = 1 << 16
-"""Points and copies at the most ..."""
-ENTRIES = 1 << 22
-"""... and their entries: with many features there are fewer copies."""
 FAITHFUL = 0.99
 """Prequential fidelity from which a refit that moved nothing leaves the tree as it is: calm ids."""
 RELEARN = 500
 """Events between two lessons in corrections at the least, where centers have only moved ..."""
 SLIP = 0.005
 """... and by how much fidelity must have fallen since the last: a lesson that was learned stays."""
-BORROW = 30.0
-"""Recent points at which a cluster's copies use as many residuals of other clusters as its own."""
+MOST_MOVES = 8
+"""Centers that move at once and are followed at once beside the stream; of more, none is."""
+
+Slots = Mapping[int, Sequence[int]]
+"""Slots of the centers of each cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A renewal on its way, and the tree that it began with."""
+
+    tree: ThresholdTree
+    lesson: Lesson
+    renewed: Future[ThresholdTree]
 
 
 class Router:
     """A threshold tree and what prediction needs of it.
+
+    Parameters
+    ----------
+    tree : ThresholdTree
+    seed : int
+        What residual copies depend on.
+    beside : Beside
+        Where renewals are made.
 
     Attributes
     ----------
@@ -56,20 +78,31 @@ class Router:
         The tree as `kernels.stream.route` takes it.
     """
 
-    def __init__(self, tree: ThresholdTree, seed: int) -> None:
+    def __init__(self, tree: ThresholdTree, seed: int, beside: Beside) -> None:
         self.tree = tree
         self._seed = seed
-        self._texts: dict[int, str] = {}
-        self._boxes: dict[int, list[Intervals]] = {}  # of clusters
+        self._beside = beside
+        self._features: tuple[FloatArray, NDArray[np.uint64]] | None = None
+        self._texts: dict[int, Text] = {}
+        self._boxes: dict[int, bytes] = {}  # of clusters
+        self._clusters: list[int] = []  # of the centers
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
-        self._looked = False
         self._coming: dict[int, FloatArray] = {}
-        self._stale = False
+        self._stale = self._looked = self._at_once = False
         self._moved = False
         self._corrected = 0
         self._peak = 0.0
+        self._pending: Pending | None = None
+        self._again = self._reconsider = False  # what the next renewal is wanted for
+        self._left: dict[int, FloatArray] = {}  # moves that were left to a renewal ...
+        self._late: set[int] = set()  # ... and those of them to the next but the pending one
         self.table: FloatArray
         self.compile({})
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a renewal is on its way."""
+        return self._pending is not None
 
     def plant(self, event: CenterInserted | CenterMoved | CenterDeleted) -> None:
         """Note one change of the tracker's centers; the tree follows when it settles."""
@@ -81,23 +114,30 @@ class Router:
 
     def position(self, center: int) -> FloatArray:
         """Return where a center was planted last."""
-        if center in self._coming:
-            return self._coming[center].copy()
+        for planted in (self._coming, self._left):
+            if center in planted:
+                return planted[center].copy()
         return self.tree.center(center)
 
-    def look(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
-        """Give the tree the window, each point owned by the nearest center whose fence holds."""
+    def look(
+        self, tracker: CenterTracker, points: FloatArray, slots: IntArray, at_once: bool
+    ) -> None:
+        """Give the tree the window, and of each point the slot of the center that it belongs to.
+
+        `at_once` is whether the tree may not be renewed later.
+        """
         ids = np.array([*tracker.ids, NOISE], dtype=np.int64)  # slot -1 is the last entry
-        self.tree.set_window(points, ids[tracker.owners(points, weights)])
-        self._looked = True
+        self.tree.set_window(points, ids[slots])
+        self._looked, self._at_once = True, at_once
 
     def settle(
         self,
         tracker: CenterTracker,
         points: FloatArray,
         weights: FloatArray,
-        write: Callable[[Iterable[int]], dict[int, str]],
-    ) -> tuple[Change, ...]:
+        full: bool,
+        write: Callable[[Boxes, Slots], dict[int, Text]],
+    ) -> tuple[Change | RuleRedrawn, ...]:
         """Bring everything that depends on the tree up to date, if it changed.
 
         Parameters
@@ -106,31 +146,109 @@ class Router:
             Recent points, measured from the origin.
         weights : array of shape (n_features,)
             Scaling weights.
-        write : function from cluster ids to their boxes, each cluster's as one line
+        full : bool
+            Whether the window is.
+        write : function from boxes by slot and the slots of clusters to the clusters' texts
         """
-        before, known = self._settled, self.tree.ids
+        rebuilds, known = self.tree.rebuilds, self.tree.ids
+        inline = self._at_once or not self._beside
         if self._stale:
-            self.tree.follow(dict(zip(tracker.ids, tracker.placed, strict=False)))
+            self._follow(tracker, known, inline)
         fidelity = float(tracker.gauges[stream.FIDELITY])
         unfaithful = not fidelity >= FAITHFUL
         self._peak = max(self._peak, fidelity)
-        improvable = self._looked and unfaithful
-        if improvable:
-            self.tree.reconsider()
-        tick, time = tracker.tick, tracker.now
-        redrawn = self.tree.rebuilds > before[2] or self.tree.ids != known
         self._moved |= self._stale
-        self._stale, self._looked, self._coming = False, False, {}
+        improvable = self._looked and unfaithful
+        redrawn = self.tree.rebuilds > rebuilds or self.tree.ids != known
+        self._again |= redrawn or improvable
+        self._reconsider |= improvable
         slipped = unfaithful and fidelity < self._peak - SLIP
-        drifted = self._moved and slipped and tick >= self._corrected + RELEARN
-        if redrawn or improvable or drifted:
-            # A coordinate that was never seen belongs to a feature that does not count yet.
-            self._correct(tracker, np.nan_to_num(points), weights)
-            self._moved, self._corrected, self._peak = False, tick, fidelity
-        if self.tree.version == before[0]:
+        drifted = self._moved and slipped and tracker.tick >= self._corrected + RELEARN
+        if inline:
+            self._drop(tracker)
+        overdue = not inline and self.tree.is_overdue
+        if self._pending is None and (self._again or drifted or overdue):
+            lesson = self._lesson(tracker, points, weights)
+            if inline:
+                renew(self.tree, lesson)
+            else:
+                tracker.counts[stream.NEXT_TREE] = self._beside.due(tracker.tick, full)
+                self._submit(self.tree.copied(), lesson.kept())
+                self._late = set()
+        self._stale = self._looked = self._at_once = False
+        self._coming = {}
+        return self._told(tracker, write)
+
+    def _follow(self, tracker: CenterTracker, known: list[int], inline: bool) -> None:
+        """Let the tree have the tracker's centers, or leave their moves to the next renewal."""
+        placed = dict(zip(tracker.ids, tracker.placed, strict=False))
+        moved = {c: place for c, place in self._coming.items() if c in known}
+        if inline:
+            self._left, self._late = {}, set()
+        elif len(moved) > MOST_MOVES:
+            self._left.update(moved)
+            self._late.update(moved)
+            self._again = True
+        else:
+            self._late.difference_update(moved)
+            self._left = {c: place for c, place in self._left.items() if c not in moved}
+        self._left = {c: p for c, p in self._left.items() if c in placed and c in known}
+        self._late.intersection_update(self._left)
+        placed.update((center, self.tree.center(center)) for center in self._left)
+        self.tree.follow(placed, rebuild=inline)
+
+    def _lesson(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> Lesson:
+        """Return what the tree is to be renewed from now."""
+        stats = tracker.living_stats
+        lesson = Lesson(
+            tick=tracker.tick,
+            reconsider=self._reconsider,
+            ids=np.array(tracker.ids, dtype=np.int64),
+            placed=tracker.placed[: tracker.k],
+            centers=tracker.living,
+            scales=np.ascontiguousarray(stats[:, stream.SCALE]),
+            fences=np.ascontiguousarray(stats[:, stream.FENCE]),
+            weights=weights,
+            points=points,
+            p=float(tracker.gauges[stream.P]),
+            seed=self._seed,
+        )
+        self._moved, self._corrected = False, tracker.tick
+        self._peak = float(tracker.gauges[stream.FIDELITY])
+        self._again = self._reconsider = False
+        return lesson
+
+    def _submit(self, tree: ThresholdTree, lesson: Lesson) -> None:
+        self._pending = Pending(tree, lesson, self._beside.begin(renewed, tree, lesson))
+
+    def install(self, tracker: CenterTracker) -> None:
+        """Take the renewed tree; it follows what changed since when it settles."""
+        assert self._pending is not None
+        pending = self._pending
+        self._drop(tracker)
+        self.tree.become(self._beside.result(pending.renewed), pending.tree)
+        if self._features is not None:
+            self.tree.set_features(*self._features)
+        self._left, self._late = {c: self._left[c] for c in sorted(self._late)}, set()
+        self._stale, self._moved = True, False
+        self._peak = float(tracker.gauges[stream.FIDELITY])
+
+    def _drop(self, tracker: CenterTracker) -> None:
+        """Wait for no renewal."""
+        self._pending = None
+        tracker.counts[stream.NEXT_TREE] = NEVER
+
+    def _told(
+        self, tracker: CenterTracker, write: Callable[[Boxes, Slots], dict[int, Text]]
+    ) -> tuple[Change | RuleRedrawn, ...]:
+        """Compile the tree and tell what changed in it since this was called last."""
+        before, tick, time = self._settled, tracker.tick, tracker.now
+        clusters = tracker.clusters
+        if self.tree.version == before[0] and clusters == self._clusters:
             return ()
+        self._clusters = clusters
         self.compile({c: s for s, c in enumerate(tracker.ids)})
-        changes: list[Change] = []
+        changes: list[Change | RuleRedrawn] = []
         if self.tree.rebuilds > before[2]:
             changes.append(
                 SubtreeRebuilt(
@@ -140,22 +258,26 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        boxes, clusters = self._read(tracker), list(dict.fromkeys(tracker.clusters))
-        texts = write(c for c in clusters if boxes[c] != self._boxes.get(c))
+        boxes, slots = (
+            boxes_of(self.tree.table(), tracker.ids, self.tree.n_features),
+            _slots(tracker),
+        )
+        told = _fingerprints(boxes, slots)
+        redrawn = {c: own for c, own in slots.items() if told[c] != self._boxes.get(c)}
+        texts = write(boxes, redrawn) if redrawn else {}
         changes += [
-            RuleChanged(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
+            RuleRedrawn(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
             for c, new in texts.items()
-            if new != self._texts.get(c)
         ]
-        self._texts = {c: texts.get(c, self._texts.get(c, "")) for c in clusters}
-        self._boxes = boxes
+        self._texts = {c: texts.get(c) or self._texts[c] for c in slots}
+        self._boxes = told
         self._settled = (self.tree.version, self.tree.recourse, self.tree.rebuilds)
         return tuple(changes)
 
     def compile(self, slots: dict[int, int]) -> None:
         """Renew `table`; `slots` tells the tracker's slot of every center."""
         feature, threshold, child, owner = self.tree.table()
-        leaf = np.array([slots[int(c)] for c in owner], dtype=np.int64)
+        leaf = np.array([slots[c] for c in owner.tolist()], dtype=np.int64)
         if not len(feature):  # no cut: one node whose two sides are the one leaf
             feature, threshold = np.zeros(1, dtype=np.int64), np.zeros(1)
             child = np.full((1, 2), -1, dtype=np.int64)
@@ -164,68 +286,73 @@ class Router:
             below[child < 0] = ~leaf[~child[child < 0]]
         self.table = np.column_stack([feature, threshold, below])
 
-    def _read(self, tracker: CenterTracker) -> dict[int, list[Intervals]]:
-        """Return the boxes of every living cluster."""
-        boxes: dict[int, list[Intervals]] = {}
-        for center, cluster in zip(tracker.ids, tracker.clusters, strict=True):
-            boxes.setdefault(cluster, []).extend(self.tree.boxes(center))
-        return boxes
-
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
+        self._features = weights.copy(), keys
         self.tree.set_features(weights, keys)
-
-    def _correct(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> None:
-        """Learn corrections from recent points and residual copies, labelled by the centers.
-
-        Rows, not leaves, limit what corrections can learn, and labels are free: residuals of a
-        cluster's points, mixed so that their covariance stays, make more points around its center.
-        A cluster of few recent points borrows residuals of others, in units of its own scale:
-        shapes of twenty points say too little about where its border runs.
-        """
-        slots = tracker.owners(points, weights)
-        points, slots = points[slots >= 0], slots[slots >= 0]
-        if tracker.k < 2 or not len(points):
-            return
-        n, d = points.shape
-        n_rows = max(n, min((1 + COPIES) * n, ROWS, ENTRIES // d))
-        sizes = np.bincount(slots, minlength=tracker.k)
-        copies = np.empty((n_rows - n, d))
-        copy_residuals(
-            points,
-            slots,
-            tracker.centers,
-            np.ascontiguousarray(tracker.stats[:, stream.SCALE]),
-            np.asarray(BORROW / (sizes + BORROW), dtype=np.float64),
-            self._seed,
-            tracker.tick,
-            copies,
-        )
-        every = np.concatenate([points, copies])
-        hints = np.resize(slots, n_rows)
-        labels = np.array(tracker.ids)[tracker.nearest(every, hints, weights)]
-        self.tree.correct(every, labels)
 
     def to_state(self) -> dict[str, Any]:
         """Return plain numbers, strings and arrays from which `from_state` restores all."""
+        pending = self._pending
         return {
             "tree": self.tree.to_state(),
-            "texts": [[c, text] for c, text in self._texts.items()],
+            "texts": [[c, str(text)] for c, text in self._texts.items()],
             "settled": list(self._settled),
             "moved": self._moved,
             "corrected": self._corrected,
             "peak": self._peak,
+            "again": self._again,
+            "reconsider": self._reconsider,
+            "left": sorted(self._left),
+            "late": sorted(self._late),
+            "pending": None
+            if pending is None
+            else {"tree": pending.tree.to_state(), "lesson": pending.lesson.to_state()},
         }
 
     def from_state(self, state: dict[str, Any], tracker: CenterTracker) -> None:
-        """Take over a state; raises ValueError where it does not fit the tracker."""
+        """Take over a state; raises ValueError where it does not fit the tracker.
+
+        A renewal on its way is begun again, with the same result.
+        """
         self.tree.from_state(state["tree"])
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
-        self._texts = {int(c): str(text) for c, text in state["texts"]}
-        self._boxes = self._read(tracker)
+        self._texts = {int(c): Text.of(str(text)) for c, text in state["texts"]}
+        boxes = boxes_of(self.tree.table(), tracker.ids, self.tree.n_features)
+        self._boxes = _fingerprints(boxes, _slots(tracker))
+        self._clusters = tracker.clusters
         self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
         self._peak = float(state["peak"])
+        self._again, self._reconsider = bool(state["again"]), bool(state["reconsider"])
+        left = [int(c) for c in state["left"]]
+        self._left = {c: tracker.placed[tracker.slot(c)].copy() for c in left}
+        self._late = {int(c) for c in state["late"]}
+        if not self._late <= set(left):
+            raise ValueError("moves are late that were not left")
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
         self.compile({c: s for s, c in enumerate(tracker.ids)})
+        self._pending = None
+        if state["pending"] is not None:
+            tree = ThresholdTree(0)
+            tree.from_state(state["pending"]["tree"])
+            self._submit(tree, lesson_of(state["pending"]["lesson"]))
+
+
+def _slots(tracker: CenterTracker) -> dict[int, list[int]]:
+    """Return the slots of every living cluster's centers."""
+    found: dict[int, list[int]] = {}
+    for slot, cluster in enumerate(tracker.clusters):
+        found.setdefault(cluster, []).append(slot)
+    return found
+
+
+def _fingerprints(boxes: Boxes, slots: Slots) -> dict[int, bytes]:
+    """Return what tells whether the boxes of a cluster are other ones than before."""
+    spans = boxes.spans()
+    own = [
+        boxes.sizes[a:b].tobytes() + boxes.features[c:d].tobytes() + boxes.edges[c:d].tobytes()
+        for a, b, c, d in spans
+    ]
+    return {cluster: b"".join(own[slot] for slot in mine) for cluster, mine in slots.items()}

@@ -1,20 +1,14 @@
-"""Rules in the user's units: what the tree's cuts and the tracker's fences say to a reader.
-
-The tree compares coordinates measured from the origin. The printed threshold is the largest float64
-for which that comparison holds, so the printed rule and the used path never differ.
-"""
+"""Rules in the user's units: what the tree's cuts and the tracker's fences say to a reader."""
 
 from __future__ import annotations
 
 import math
-import struct
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from streamclust.boxes import Intervals
+from streamclust.boxes import Boxes, Intervals
 from streamclust.features import FeatureSpace
 from streamclust.kernels import stream
 from streamclust.results import (
@@ -26,15 +20,13 @@ from streamclust.results import (
     FloatArray,
     Rule,
     WhyNot,
-    either,
 )
 from streamclust.scaling import Scaling
+from streamclust.texts import Digits, Text, last_below, texts_of
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 from streamclust.windows import Window
 
-LEAST_DIGITS = 3
-"""Significant digits that a printed bound has at least, unless it needs fewer."""
 Ask = Callable[[FloatArray], int]
 
 
@@ -61,14 +53,9 @@ class RuleBook:
         fence = self.fence(self.heaviest(cluster))
         return Rule(cluster, boxes, fence, _lines(boxes, self._digits()))
 
-    def boxes(
-        self, cluster: int, known: dict[tuple[int, float], float] | None = None
-    ) -> tuple[Box, ...]:
-        """Return one interval per bounded feature for every leaf group that answers `cluster`.
-
-        `known` remembers thresholds by feature and cut: the boxes of one tree share them.
-        """
-        known = {} if known is None else known
+    def boxes(self, cluster: int) -> tuple[Box, ...]:
+        """Return one interval per bounded feature for every leaf group that answers `cluster`."""
+        known: dict[tuple[int, float], float] = {}  # the boxes of one tree share their bounds
         boxes = []
         for box in self._intervals(cluster):
             told = {}
@@ -80,10 +67,17 @@ class RuleBook:
             boxes.append(Box(told))
         return tuple(sorted(boxes, key=lambda box: box.n_bounds))
 
-    def texts(self, clusters: Iterable[int]) -> dict[int, str]:
-        """Return the boxes of living clusters, each cluster's in one line."""
-        digits, known = self._digits(), dict[tuple[int, float], float]()
-        return {cluster: either(_lines(self.boxes(cluster, known), digits)) for cluster in clusters}
+    def texts(self, boxes: Boxes, slots: Mapping[int, Sequence[int]]) -> dict[int, Text]:
+        """Return the boxes of clusters in one line each, to be written when somebody reads them.
+
+        Parameters
+        ----------
+        boxes : Boxes
+            Those of the tree's centers, by slot.
+        slots : mapping of cluster id to the slots of its centers
+        """
+        names, origin = self._features.names, self._scaling.origin
+        return texts_of(boxes, self._tree.table(), slots, names, origin, self._window.points())
 
     def tree(self) -> dict[str, Any]:
         """Return the tree as nested dicts, every threshold in the user's units; empty while cold.
@@ -212,93 +206,9 @@ class RuleBook:
         return cut if math.isinf(cut) else last_below(cut, float(self._scaling.origin[feature]))
 
 
-class Digits:
-    """Writes bounds in the fewest digits that keep every window point on its side.
-
-    `value` is one more point that they must keep, in the user's units. Remembers what it wrote: the
-    boxes of one tree share their bounds. Valid while the window stays.
-    """
-
-    def __init__(
-        self,
-        names: tuple[FeatureName, ...],
-        origin: FloatArray,
-        points: FloatArray,
-        value: FloatArray | None = None,
-    ) -> None:
-        self._column = {name: j for j, name in enumerate(names)}
-        self._origin = origin
-        self._points = points
-        self._value = value
-        self._sorted: dict[FeatureName, list[float]] = {}
-        self._told: dict[tuple[FeatureName, float], str] = {}
-
-    def __call__(self, feature: FeatureName, bound: float) -> str:
-        """Return a bound of a feature as text."""
-        text = self._told.get((feature, bound))
-        if text is None:
-            values = self._sorted.get(feature)
-            if values is None:
-                j = self._column[feature]
-                column = self._origin[j] + self._points[:, j]
-                if self._value is not None:
-                    column = np.append(column, self._value[j])
-                values = np.sort(column[~np.isnan(column)]).tolist()
-                self._sorted[feature] = values
-            text = self._told[feature, bound] = fewest_digits(bound, values)
-        return text
-
-
 def _lines(boxes: tuple[Box, ...], digits: Digits) -> tuple[str, ...]:
     return tuple(box.text(digits) for box in boxes)
 
 
-def fewest_digits(bound: float, values: Sequence[float]) -> str:
-    """Return `bound` in the fewest significant digits that keep every value on its side.
-
-    `values` ascend. A value is on the left where it is at most the bound.
-    """
-    at = bisect_right(values, bound)
-    low = values[at - 1] if at else -math.inf
-    high = values[at] if at < len(values) else math.inf
-    for digits in range(1, 17):
-        text = f"{bound:.{digits}g}"
-        if low <= float(text) < high and (digits >= LEAST_DIGITS or float(text) == bound):
-            return text
-    return repr(bound)
-
-
 def _inside(value: float, low: float, high: float) -> bool:
     return low < value <= high
-
-
-def last_below(cut: float, origin: float) -> float:
-    """Return the largest float64 x for which ``x - origin <= cut``, as rounded arithmetic says."""
-    guess = cut + origin
-    for _ in range(4):
-        if guess - origin > cut:
-            guess = math.nextafter(guess, -math.inf)
-        elif math.nextafter(guess, math.inf) - origin <= cut:
-            guess = math.nextafter(guess, math.inf)
-        else:
-            return guess
-    low, high = _rank(-np.finfo(float).max), _rank(np.finfo(float).max)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _value(middle) - origin <= cut:
-            low = middle
-        else:
-            high = middle
-    return _value(low)
-
-
-def _rank(value: float) -> int:
-    """Return the place of a float64 in the order of all float64."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", value))
-    return int(bits) if bits >= 0 else -(int(bits) & 0x7FFFFFFFFFFFFFFF)
-
-
-def _value(rank: int) -> float:
-    bits = rank if rank >= 0 else -rank | -0x8000000000000000
-    (value,) = struct.unpack("<d", struct.pack("<q", bits))
-    return float(value)

@@ -65,18 +65,7 @@ class Scaling:
 
     def proposed(self, points: FloatArray) -> FloatArray:
         """Return the weights that a window suggests where they drifted, else those that hold."""
-        if self.kind == "none":
-            scales = np.ones(points.shape[1])
-        elif self.kind == "standard":
-            scales = points.std(axis=0)
-        else:
-            scales = guarded_scale(points)
-        fresh = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
-        fresh[~np.isfinite(fresh)] = 0.0
-        old = self.weights
-        if self.epoch and np.all((fresh <= DRIFT * old) & (old <= DRIFT * fresh)):
-            return old.copy()
-        return fresh
+        return proposed(self.kind, points, self.weights if self.epoch else None)
 
     def freeze(self, weights: FloatArray) -> bool:
         """Measure with these weights from now on; tell whether they are others than before."""
@@ -96,6 +85,21 @@ class Scaling:
         if frame.shape != (2, n_features) or not np.all(frame[1] >= 0):
             raise ValueError("the scaling frame does not fit the features")
         self.frame, self.epoch = frame, int(state["epoch"])
+
+
+def proposed(kind: str, points: FloatArray, old: FloatArray | None) -> FloatArray:
+    """Return the weights that a window suggests, or the old ones where none has drifted."""
+    if kind == "none":
+        scales = np.ones(points.shape[1])
+    elif kind == "standard":
+        scales = points.std(axis=0)
+    else:
+        scales = guarded_scale(points)
+    fresh = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
+    fresh[~np.isfinite(fresh)] = 0.0
+    if old is not None and np.all((fresh <= DRIFT * old) & (old <= DRIFT * fresh)):
+        return old.copy()
+    return fresh
 
 
 def guarded_scale(points: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.growth import Ground, draw, key_below, mixed_key
-from streamclust.nodes import Arrival, Node, Part, cuts_under, ids_under, nodes_under
+from streamclust.nodes import Arrival, Node, Part, copied, cuts_under, ids_under, nodes_under
 from streamclust.packing import pack, unpack
 from streamclust.results import FloatArray, IntArray
 from streamclust.roster import Roster
@@ -85,6 +85,13 @@ class Structure:
         made.points = np.array(state["points"], dtype=np.float64)
         made.owners = np.array(state["owners"], dtype=np.int64)
         made.root = unpack(state["tree"])
+        return made
+
+    def copied(self, roster: Roster) -> Structure:
+        """The same records over a copy of the roster, which change apart from these."""
+        made = Structure(roster, self.drawing)
+        made.root = None if self.root is None else copied(self.root)
+        made.points, made.owners = self.points, self.owners  # replaced, never written
         return made
 
     def build(self) -> None:
@@ -158,6 +165,12 @@ class Structure:
                     done.append(node)
                     break
         return foreign, done
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether some node has had enough updates."""
+        nodes = nodes_under(self.root) if self.root is not None else ()
+        return any(node.updates > update_limit(node.built) for node in nodes)
 
     def rebuild(self, above: Path, node: Node) -> int:
         """Draw a node and all below it anew; answers the cut records created or removed."""

@@ -70,26 +70,6 @@ class Sample:
         centers = {id: np.concatenate([place, room]) for id, place in self.centers.items()}
         return replace(self, points=points, weights=weights, centers=centers)
 
-    def to_state(self) -> dict[str, Any]:
-        """Return plain numbers, strings and arrays from which `sample_of` restores it."""
-        state = {name: getattr(self, name) for name in self.__slots__ if name != "centers"}
-        places = np.array(list(self.centers.values())).reshape(len(self.centers), -1)
-        return {**state, "center_ids": list(self.centers), "places": places}
-
-
-def sample_of(state: Mapping[str, Any]) -> Sample:
-    """Return the sample that `Sample.to_state` told."""
-    points, masses = np.array(state["points"], dtype=float), np.array(state["masses"], dtype=float)
-    times = np.array(state["times"], dtype=float)
-    owners, weights = np.array(state["owners"], dtype=np.int64), np.array(state["weights"])
-    if points.ndim != 2 or not len(points) == len(times) == len(masses) == len(owners):
-        raise ValueError("the sample of a refit does not fit itself")
-    if weights.shape != points.shape[1:]:
-        raise ValueError("the sample of a refit has other features than its weights")
-    centers = dict(zip(map(int, state["center_ids"]), np.array(state["places"]), strict=True))
-    tick, reason, full = int(state["tick"]), str(state["reason"]), bool(state["full"])
-    return Sample(tick, reason, points, times, masses, weights, owners, centers, full)
-
 
 @dataclass(frozen=True, slots=True)
 class Survey:

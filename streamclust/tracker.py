@@ -27,6 +27,7 @@ from streamclust.events import (
     Event,
 )
 from streamclust.kernels import stream
+from streamclust.nearness import owners
 from streamclust.results import FloatArray, IntArray
 from streamclust.windows import RecentPoints, Window
 
@@ -36,6 +37,8 @@ BIRTH_WEIGHT = 15.0
 """Faded weight of outliers that makes a cluster."""
 SILENCE = 200.0
 """Least number of mean gaps between events (of any cluster) that count as silence."""
+NEVER = int(np.iinfo(np.int64).max)
+"""The tick of what is not going to happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class CenterTracker:
             (stream.WINDOW_DECAY, window_decay),
         ):
             self.gauges[at] = value
-        self.counts[stream.NEXT_LOOK] = np.iinfo(np.int64).max
+        self.counts[[stream.NEXT_LOOK, stream.NEXT_TREE]] = NEVER
         self._allocate(16, 0)
 
     def _allocate(self, capacity: int, d: int) -> None:
@@ -253,16 +256,16 @@ class CenterTracker:
             Ids of living clusters.
         """
         taken = [tuple(position) for position in found.positions]
+        clusters = self.clusters
         left = {
             center
-            for center, cluster, place in zip(self.ids, self.clusters, self.placed, strict=False)
+            for center, cluster, place in zip(self.ids, clusters, self.placed, strict=False)
             if cluster in spared and tuple(place) not in taken
         }
         named = left.union(found.ids)
-        kin = {cluster: self.slots(cluster)[0] for cluster in set(self.clusters)}
         heirs = {
             c: (self.born[at], self.stats[at, stream.PINNED], self.names.get(c))
-            for c, at in kin.items()
+            for at, c in reversed([*enumerate(clusters)])  # of several centers the first one's
         }
         events: list[Event] = [
             self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in named
@@ -325,22 +328,16 @@ class CenterTracker:
 
     def owners(self, points: FloatArray, weights: FloatArray) -> IntArray:
         """Return the slot of the nearest center whose fence holds, or -1, of every point."""
-        if not self.k:
-            return np.full(len(points), -1, dtype=np.int64)
-        distances = self.distances(points, weights)
-        inside = np.where(distances <= self.living_stats[:, stream.FENCE], distances, np.inf)
-        return np.where(np.isfinite(inside.min(axis=1)), inside.argmin(axis=1), -1)
-
-    def nearest(self, points: FloatArray, hints: IntArray, weights: FloatArray) -> IntArray:
-        """Return the slot of the nearest center of every point; `hints` are guesses of it."""
-        p = float(self.gauges[stream.P])
-        apart = self.distances(self.living, weights)
-        order = apart.argsort(axis=1, kind="stable")
-        return stream.nearest_slots(points, hints, self.living, apart, order, weights, p)
+        fences, p = self.living_stats[:, stream.FENCE], float(self.gauges[stream.P])
+        return owners(points, self.living, fences, weights, p)
 
     def slot(self, center: int) -> int:
         """Return the slot of a living center."""
         return self.ids.index(center)
+
+    def cluster(self, center: int) -> int:
+        """Return the id of the cluster that owns a living center."""
+        return int(self.stats[self.slot(center), stream.CLUSTER])
 
     def slots(self, cluster: int) -> list[int]:
         """Return the slots of a cluster's centers; none of one that does not live."""

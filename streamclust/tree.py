@@ -201,22 +201,22 @@ class ThresholdTree:
         paths = self._structure.move(id, self._roster.admitted(id, center))
         return self._updated(paths, own=2) if paths else Recourse(0, 0, 0)
 
-    def follow(self, centers: Mapping[int, FloatArray]) -> Recourse:
+    def follow(self, centers: Mapping[int, FloatArray], *, rebuild: bool = True) -> Recourse:
         """Make these the tree's centers: delete, move and insert, then rebuild what has had enough.
 
         Cheaper and calmer than a `build` where few centers changed, and than single updates where
-        many did: a subtree is rebuilt at most once.
+        many did: a subtree is rebuilt at most once. Without `rebuild` that is left for later.
 
         Raises
         ------
         InvalidParameter
             As in `build`; nothing was changed.
         """
-        wanted = self._roster.admitted_all(centers)
+        changed = self._roster.admitted_changes(centers)
         self._holding = True
-        done = [self.delete(id) for id in self.ids if id not in wanted]
+        done = [self.delete(id) for id in self.ids if id not in centers]
         late = []
-        for id, center in wanted.items():
+        for id, center in changed.items():
             if id not in self._roster.centers:
                 late.append(id)
             elif not np.array_equal(center, self._roster.centers[id]):
@@ -225,10 +225,39 @@ class ThresholdTree:
                 else:  # its place is still another's, who will move on
                     done.append(self.delete(id))
                     late.append(id)
-        done += [self.insert(id, wanted[id]) for id in late]
+        done += [self.insert(id, changed[id]) for id in late]
         self._holding = False
-        foreign, rebuilt = self._rebuilt(None)
+        foreign, rebuilt = self._rebuilt(None) if rebuild else (0, 0)
         return Recourse(sum(r.own for r in done), foreign, rebuilt)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a subtree has had enough updates to be rebuilt, which `rebuild` does."""
+        return self._structure.is_overdue
+
+    def rebuild(self) -> None:
+        """Rebuild what has had enough updates."""
+        self._rebuilt(None)
+
+    def copied(self) -> ThresholdTree:
+        """A tree of the same centers and cuts, which changes apart from this one."""
+        made = ThresholdTree(0, leaves_per_center=self.leaves_per_center)
+        made.version, made.counters = self.version, dict(self.counters)
+        made._roster = self._roster.copied()
+        made._structure = self._structure.copied(made._roster)
+        made._corrections = Corrections(self._corrections.by_leaf)
+        return made
+
+    def become(self, other: ThresholdTree, since: ThresholdTree) -> None:
+        """Take over another tree, which was once a copy of `since` and is not used any more.
+
+        What other and this tree have counted since then is added up.
+        """
+        for name in self.counters:
+            self.counters[name] += other.counters[name] - since.counters[name]
+        self._roster, self._structure = other._roster, other._structure
+        self._corrections = other._corrections
+        self._changed()
 
     def reconsider(self) -> None:
         """Let new draws compete with every record of the tree, under the present window.
@@ -299,7 +328,7 @@ class ThresholdTree:
         """
         self._roster.position(id)
         if self._boxes is None:
-            self._boxes = all_boxes(self.table())
+            self._boxes = all_boxes(self.table(), self.n_features)
         return [dict(box) for box in self._boxes.get(id, ())]
 
     def center(self, id: int) -> FloatArray:

@@ -119,9 +119,14 @@ class Window:
     def medians(self, origin: FloatArray, fallback: FloatArray) -> FloatArray:
         """Return the median of every feature, from 0 as `origin` measures it."""
         points = self.points()
-        seen = ~np.isnan(points).all(axis=0)
         found = fallback.copy()
-        found[seen] = origin[seen] + np.nanmedian(points[:, seen], axis=0)
+        if not len(points):
+            return found
+        seen = ~np.isnan(points).all(axis=0)
+        whole = seen & ~np.isnan(points).any(axis=0)
+        found[whole] = origin[whole] + np.median(np.ascontiguousarray(points[:, whole].T), axis=1)
+        rest = seen & ~whole
+        found[rest] = origin[rest] + np.nanmedian(points[:, rest], axis=0)
         return found
 
     def to_state(self) -> dict[str, Any]:

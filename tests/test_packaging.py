@@ -39,6 +39,8 @@ def test_the_wheel_holds_the_two_packages_and_nothing_else(built):
         for base, package in [(ROOT, "streamclust"), (ROOT / "adapters", "streamclust_adapters")]
         for path in (base / package).rglob("*.py")
     }
+    pages = {"index.html", "login.html", "page.css", "page.js", "draw.js", "icon.svg"}
+    assert {f"streamclust_adapters/web/static/{name}" for name in pages} <= set(names)
 
 
 def test_the_wheel_brings_the_command_and_its_licence(built):

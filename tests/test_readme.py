@@ -39,6 +39,6 @@ def test_its_options_are_the_commands():
         for command in main.commands.values()
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
-    } | {"--help"}
+    } | {"--help", "--quick"}  # the last one is of the simulations
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README + DOORS))
     assert shown <= options

@@ -50,9 +50,11 @@ class Answerer:
         The clusterer; nobody else may teach it meanwhile.
     totals : Totals
         Where everything is counted.
-    learn, explain, strict, changes : bool
-        Whether events are learned, answers carry their rule, the first refusal raises `Refused`,
-        and change events are handed out.
+    learn, strict, changes : bool
+        Whether events are learned, the first refusal raises `Refused`, and change events are
+        handed out.
+    explain : bool or callable
+        Whether answers carry their rule; a callable is asked for each record.
     """
 
     def __init__(
@@ -61,14 +63,14 @@ class Answerer:
         totals: Totals,
         *,
         learn: bool = True,
-        explain: bool = False,
+        explain: bool | Callable[[Record], bool] = False,
         strict: bool = False,
         changes: bool = False,
     ) -> None:
         self.totals = totals
         self._model = model
         self._learn = learn
-        self._explain = explain
+        self._explain = explain if callable(explain) else (lambda _: True) if explain else None
         self._strict = strict
         self._hand_on_changes = changes
         self._sink: Sink | None = None
@@ -111,7 +113,7 @@ class Answerer:
         """Predict, learn, and only then answer: an event that cannot be learned gets none."""
         model, x = self._model, record.x
         assigned = model.assign_one(x)
-        rule = self._rule(x) if self._explain else None
+        rule = self._rule(x) if self._explain and self._explain(record) else None
         if self._learn:
             model.learn_one(x, t=record.t)
         sink.answer(record, assigned.label, assigned.region, rule)

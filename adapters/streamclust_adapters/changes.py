@@ -66,4 +66,4 @@ def change_of(line: Any) -> Change:
     kind = KINDS.get(line["kind"])
     if kind is None:
         raise LookupError(f"unknown kind {line['kind']!r}")
-    return msgspec.convert(line, kind)
+    return msgspec.convert(line, kind, str_keys=True)

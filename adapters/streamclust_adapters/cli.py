@@ -15,6 +15,7 @@ from streamclust_adapters.kafka_command import kafka
 from streamclust_adapters.launch import failures, load_model
 from streamclust_adapters.plot_command import plot
 from streamclust_adapters.run_command import run
+from streamclust_adapters.serve_command import serve
 from streamclust_adapters.top_command import top
 
 
@@ -27,6 +28,7 @@ def main() -> None:
 main.add_command(kafka)
 main.add_command(plot)
 main.add_command(run)
+main.add_command(serve)
 main.add_command(top)
 
 

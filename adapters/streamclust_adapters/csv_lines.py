@@ -11,6 +11,10 @@ from streamclust.errors import AdapterError, DecodeError
 from streamclust_adapters.decoding import BadLine, Decoded, Fields, time, told, why_no_text
 
 
+class NoColumn(BadLine):
+    """A first line of texts that has none of the wanted names: a header, or a broken row."""
+
+
 class CsvLines:
     """One event per line, separated by commas; the first line names the columns.
 
@@ -41,7 +45,7 @@ class CsvLines:
             elif cells == self._header:
                 return None
         except BadLine as bad:
-            if self.columns is None:
+            if self.columns is None and not isinstance(bad, NoColumn):
                 raise AdapterError(f"{position}: no header: {bad}") from None
             raise DecodeError(str(bad), str(position)) from None
         try:
@@ -68,6 +72,8 @@ class CsvLines:
         features = self._fields.features
         names = [cell.strip() for cell in cells]
         if features is not None and not set(features) & set(names):
+            if len(features) != len(names) and not any(map(_is_number, names)):
+                raise NoColumn(f"no column {features[0]!r} among {', '.join(names)}")
             return False
         if features is None and all(map(_is_number, cells)):
             raise BadLine("the first line holds numbers only; name the columns with --features")
@@ -75,6 +81,8 @@ class CsvLines:
         return True
 
     def _adopt(self, columns: list[str]) -> None:
+        if len(columns) == 1 and (other := {";", "\t", "|"} & set(columns[0])):
+            raise BadLine(f"columns are separated by commas, not by {min(other)!r}")
         own = self._fields
         wanted = [*(own.selected or ()), *filter(None, [own.time, own.key])]
         if lost := [name for name in wanted if name not in columns]:
@@ -103,7 +111,7 @@ class CsvLines:
             else:
                 if not any("_" in cell for cell in cells):
                     return Decoded(x)
-        x = {name: _cell(name, cells[i]) for i, name in self._picked if cells[i].strip()}
+        x = self._features(cells)
         own = self._fields
         t = key = None
         if own.time is not None:
@@ -113,11 +121,14 @@ class CsvLines:
             key = cells[columns.index(own.key)]
         return Decoded(x, t, key)
 
-
-def _cell(name: str, text: str) -> float:
-    if not _is_number(text):
-        raise BadLine(f"feature {name!r}: a number is accepted, not {told(text)}")
-    return float(text)
+    def _features(self, cells: list[str]) -> dict[str, float]:
+        """The features of a row; all that hold no number are named at once."""
+        there = [(name, cells[i]) for i, name in self._picked if cells[i].strip()]
+        if texts := [one for one in there if not _is_number(one[1])]:
+            (name, text), *more = texts
+            also = f"; the same holds of {', '.join(name for name, _ in more)}" if more else ""
+            raise BadLine(f"feature {name!r}: a number is accepted, not {told(text)}{also}")
+        return {name: float(text) for name, text in there}
 
 
 def _is_number(text: str) -> bool:

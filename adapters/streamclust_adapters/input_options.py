@@ -13,6 +13,8 @@ from streamclust_adapters.launch import names
 if TYPE_CHECKING:
     from streamclust_adapters.decoding import Fields
 
+SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
+
 _OPTIONS = [
     click.option(
         "--features",
@@ -49,6 +51,22 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def guess_format(file: str) -> str:
+    """The layout of a file's lines, by its name; JSON lines of stdin."""
+    from streamclust_adapters.inputs import COMPRESSED
+
+    if file == "-":
+        return "jsonl"
+    path = Path(file)
+    if path.suffix.lower() in COMPRESSED:
+        path = path.with_suffix("")
+    form = SUFFIXES.get(path.suffix.lower())
+    if form is None:
+        known = ", ".join(SUFFIXES)
+        raise click.UsageError(f"{file}: give --format, or a name that ends in {known}")
+    return form
 
 
 def fields_of(options: dict[str, Any]) -> Fields:

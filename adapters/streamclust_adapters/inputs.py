@@ -72,12 +72,15 @@ class Descriptor:
         Where to read; a file is read from its current offset on.
     wake : Wake, optional
         Ends a wait for input early.
+    pause : float, optional
+        Seconds after which a wait ends without input; None waits for as long as it takes.
     """
 
     identity = None
 
-    def __init__(self, fd: int, wake: Wake | None = None) -> None:
+    def __init__(self, fd: int, wake: Wake | None = None, pause: float | None = None) -> None:
         self._fd = fd
+        self._pause = pause
         self._waiting = [fd] if wake is None else [fd, wake.fileno()]
 
     def wind(self, offset: int, identity: Mapping[str, int] | None) -> int:
@@ -94,7 +97,7 @@ class Descriptor:
     def read(self) -> bytes | None:
         """The next block; see `Input`."""
         try:
-            ready, _, _ = select.select(self._waiting, [], [])
+            ready, _, _ = select.select(self._waiting, [], [], self._pause)
             return os.read(self._fd, BLOCK) if self._fd in ready else None
         except OSError as error:
             raise AdapterError(f"cannot read the input: {error.strerror}") from error

@@ -25,6 +25,11 @@ SHOWN_CLUSTERS = 30
 SHOWN_BOXES = 2
 """Boxes of a rule in that table."""
 
+NO_NUMBERS = (
+    "nothing was answered: --ignore A,B leaves out fields that are no numbers, --features A,B "
+    "picks those that are, --time-field and --id-field set a time and a name aside"
+)
+
 WIDTH = 100
 """Columns of a table where there is no terminal to measure."""
 
@@ -86,6 +91,8 @@ def print_summary(model: Described, totals: Totals, resumed_after: int | None) -
         lines[0] += f"; resumed after event {resumed_after:,}"
     if totals.first_refusal:
         lines.append(f"first refusal: {totals.first_refusal}")
+    if totals.refused and not totals.answered:
+        lines.append(NO_NUMBERS)
     told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(totals.changes.items()))
     lines.append(f"change events: {told or 'none'}")
     print("\n".join(lines), file=sys.stderr)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from streamclust.errors import SnapshotError
-from streamclust_adapters.input_options import check_input, fields_of, input_options, reading_of
+from streamclust_adapters.input_options import (
+    check_input,
+    fields_of,
+    guess_format,
+    input_options,
+    reading_of,
+)
 from streamclust_adapters.launch import checked, failures, load_model, newest
 from streamclust_adapters.options import RunCommand, given_parameters, model_options
 
@@ -21,8 +27,6 @@ if TYPE_CHECKING:
     from streamclust_adapters.ports import Position
     from streamclust_adapters.runner import Shutdown
     from streamclust_adapters.snapshots import SnapshotFolder
-
-SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 
 OWN_NAMES = ("event", "cluster", "region", "rule")
 """The names of an answer's own fields, which an id field cannot have."""
@@ -78,7 +82,7 @@ def _check_usage(options: dict[str, Any]) -> None:
         raise click.UsageError("--resume needs --snapshot DIR")
     check_input(options, OWN_NAMES)
     _check_file(options["file"], follow=options["follow"])
-    options["form"] = options["form"] or _guess(options["file"])
+    options["form"] = options["form"] or guess_format(options["file"])
     named = ["file", "output", "changes", "dead_letter"]
     paths = [os.path.realpath(options[n]) for n in named if options[n] not in {None, "-"}]
     if len(set(paths)) != len(paths):
@@ -95,21 +99,6 @@ def _check_file(file: str, *, follow: bool) -> None:
         raise click.UsageError(f"--follow {file}: a compressed file does not grow by lines")
     if file != "-" and not follow and not Path(file).exists():
         raise click.UsageError(f"{file} does not exist")
-
-
-def _guess(file: str) -> str:
-    from streamclust_adapters.inputs import COMPRESSED
-
-    if file == "-":
-        return "jsonl"
-    path = Path(file)
-    if path.suffix.lower() in COMPRESSED:
-        path = path.with_suffix("")
-    form = SUFFIXES.get(path.suffix.lower())
-    if form is None:
-        known = ", ".join(SUFFIXES)
-        raise click.UsageError(f"{file}: give --format, or a name that ends in {known}")
-    return form
 
 
 def _run(options: dict[str, Any], given: dict[str, object], stack: ExitStack) -> None:
@@ -191,10 +180,13 @@ def _model(
     settings: Position,
 ) -> tuple[StreamClusterer, Position | None]:
     """The model to run, and the position to go on from when it comes from this run's folder."""
-    from streamclust import StreamClusterer
     from streamclust_adapters import snapshots
 
     if folder is not None and (found := newest(folder.path)) is not None:
+        if not options["resume"] and not found.model.tick_count:
+            for path in snapshots.newest_first(folder.path):  # of a try that learned nothing
+                path.unlink()
+            return _started(options, given), None
         if not options["resume"]:
             raise click.UsageError(
                 f"{folder.path} holds snapshots already: go on with --resume, or name another"
@@ -212,6 +204,13 @@ def _model(
                 f"{settings['reading']}"
             )
         return model, start
+    return _started(options, given), None
+
+
+def _started(options: dict[str, Any], given: dict[str, object]) -> StreamClusterer:
+    """A model that goes on from no snapshot of this run."""
+    from streamclust import StreamClusterer
+
     if options["model_file"] is not None:
-        return checked(load_model(options["model_file"]), given), None
-    return StreamClusterer(**cast(dict[str, Any], given)), None
+        return checked(load_model(options["model_file"]), given)
+    return StreamClusterer(**cast(dict[str, Any], given))

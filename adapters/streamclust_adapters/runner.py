@@ -88,8 +88,8 @@ class Runner:
         Asked between two events.
     learn : bool
         Whether events are learned after they are answered.
-    explain : bool
-        Whether an answer carries its rule.
+    explain : bool or callable
+        Whether an answer carries its rule; a callable is asked for each record.
     strict : bool
         Whether the first record that holds no event ends the run.
     changes : bool
@@ -116,7 +116,7 @@ class Runner:
         *,
         shutdown: Shutdown,
         learn: bool = True,
-        explain: bool = False,
+        explain: bool | Callable[[Record], bool] = False,
         strict: bool = False,
         changes: bool = False,
         snapshots: SavesSnapshots | None = None,

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from streamclust.events import RuleChanged
-from streamclust_adapters.ports import Record
+from streamclust_adapters.live import change_text, is_routine
 from streamclust_adapters.report import WIDTH, printable
 
 if TYPE_CHECKING:
-    from streamclust.events import Change, Changes
-    from streamclust.results import Cluster
+    from streamclust.events import Change
+    from streamclust_adapters.live import View
 
 CHANGES = 6
-"""Changes that are shown, the newest first; changed rules are seen in the table."""
+"""Changes that are shown, the newest first; those of routine are not."""
 
 FRAME = 7
 """Lines of the page beside clusters and changes."""
 
 LEAST_ROWS = 3
 """Clusters that are shown however low the terminal is."""
-
-LONGEST = 60
-"""Letters of one value in a change."""
-
-
-class Shown(Protocol):
-    """What is read of a model."""
-
-    @property
-    def clusters(self) -> Mapping[int, Cluster]:
-        """The living clusters by id."""
-
-    def metrics(self) -> Mapping[str, float]:
-        """Return live figures by name."""
-
-    def events_since(self, n: int) -> Changes:
-        """Return the changes numbered above `n`."""
 
 
 class Page:
@@ -62,10 +43,10 @@ class Page:
             self.console.width = WIDTH
         self._live = Live(console=self.console, auto_refresh=False)
 
-    def show(self, model: Shown) -> None:
-        """Show a model as it is now."""
+    def show(self, view: View) -> None:
+        """Show a view."""
         height = self.console.height if self.console.is_terminal else None
-        self._live.update(page(model, height), refresh=True)
+        self._live.update(page(view, height), refresh=True)
 
     def wait(self, text: str) -> None:
         """Show what is waited for."""
@@ -86,81 +67,49 @@ class Page:
             self.console.line()  # what Live leaves out in a pipe
 
 
-class Unheard:
-    """A sink that nobody listens to: the page is read off the model."""
-
-    def answer(self, record: Record, label: int, region: str, rule: str | None) -> None:
-        """Drop an answer."""
-
-    def change(self, number: int, change: object) -> None:
-        """Drop a change event; the model's log has it."""
-
-    def dead_letter(self, record: Record, reason: str) -> None:
-        """Drop a dead letter; it is counted."""
-
-    def flush(self) -> None:
-        """Hand out nothing."""
-
-    def sync(self) -> None:
-        """Hand out nothing."""
-
-
-def page(model: Shown, height: int | None) -> Group:
-    """What is shown of a model.
+def page(view: View, height: int | None) -> Group:
+    """What is shown of a view.
 
     Parameters
     ----------
-    model : StreamClusterer
+    view : View
     height : int or None
         Lines that there are; None where all clusters are to be shown.
     """
-    figures, clusters = model.metrics(), model.clusters
-    told = [f"{figures['events']:,} events", f"{len(clusters)} clusters"]
-    if clusters:
-        told += [f"noise {figures['noise_share']:.1%}", f"fidelity {figures['fidelity']:.1%}"]
-    lasting = [one for one in model.events_since(0) if not isinstance(one, RuleChanged)]
-    changes = lasting[: -CHANGES - 1 : -1]
+    told = [f"{view.events:,} events", f"{len(view.groups)} clusters"]
+    if view.noise is not None:
+        told.append(f"noise {view.noise:.1%}")
+    if view.fidelity is not None:
+        told.append(f"fidelity {view.fidelity:.1%}")
+    if view.alarms:
+        told.append(f"drift alarms {len(view.alarms)}")
+    changes = [one for one in view.changes if not is_routine(one)][:CHANGES]
     most = None if height is None else max(height - FRAME - len(changes), LEAST_ROWS)
-    parts: list[Any] = [Text("   ".join(told), style="bold"), _clusters(clusters, most)]
-    if most is not None and len(clusters) > most:
-        parts.append(Text(f"... and {len(clusters) - most} lighter ones", style="dim"))
+    parts: list[Any] = [Text("   ".join(told), style="bold"), _clusters(view, most)]
+    if most is not None and len(view.groups) > most:
+        parts.append(Text(f"... and {len(view.groups) - most} lighter ones", style="dim"))
     return Group(*parts, Text("last changes", style="bold"), *_lines(changes))
 
 
-def change_text(change: Change) -> str:
+def change_line(change: Change) -> str:
     """A change in one line: event, kind, and what it tells."""
-    told = []
-    for field in fields(change):
-        value = getattr(change, field.name)
-        if field.name in {"tick", "time", "number"} or value in ("", None):
-            continue
-        if isinstance(value, float):
-            value = f"{value:.4g}"
-        elif isinstance(value, tuple):
-            value = ", ".join(f"{one:.2g}" if isinstance(one, float) else str(one) for one in value)
-        elif isinstance(value, Mapping):
-            value = ", ".join(f"{name} {number:.4g}" for name, number in value.items())
-        text = printable(str(value))
-        told.append(f"{field.name} {text[:LONGEST]}{'...' if len(text) > LONGEST else ''}")
-    return f"{change.tick:>10,}  {type(change).__name__}: {'; '.join(told)}"
+    return printable(f"{change.tick:>10,}  {type(change).__name__}: {change_text(change)}")
 
 
-def _clusters(clusters: Mapping[int, Cluster], most: int | None) -> Table:
+def _clusters(view: View, most: int | None) -> Table:
     table = Table(box=None, pad_edge=False, expand=True)
     for heading in ("cluster", "events", "share now"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("name", no_wrap=True, max_width=16)
     table.add_column("rule", no_wrap=True, ratio=1)
-    total = sum(cluster.weight for cluster in clusters.values()) or 1.0
-    by_weight = sorted(clusters.values(), key=lambda cluster: (-cluster.weight, cluster.id))
-    for cluster in by_weight[:most]:
-        rule, more = printable(cluster.rule.lines[0]), len(cluster.rule.lines) - 1
+    for one in view.groups[:most]:
+        rule, more = printable(one.rule[0]) if one.rule else "", len(one.rule) - 1
         table.add_row(
-            str(cluster.id),
-            f"{cluster.size:,}",
-            f"{cluster.weight / total:.1%}",
-            Text(printable(cluster.name or ""), overflow="ellipsis"),
-            Text(rule + (f" (or {more} more)" if more else ""), overflow="ellipsis"),
+            str(one.id),
+            "" if one.size is None else f"{one.size:,}",
+            "" if one.share is None else f"{one.share:.1%}",
+            Text(printable(one.name or ""), overflow="ellipsis"),
+            Text(rule + (f" (or {more} more)" if more > 0 else ""), overflow="ellipsis"),
         )
     return table
 
@@ -168,4 +117,4 @@ def _clusters(clusters: Mapping[int, Cluster], most: int | None) -> Table:
 def _lines(changes: Sequence[Change]) -> list[Text]:
     if not changes:
         return [Text("none yet", style="dim")]
-    return [Text(change_text(one), no_wrap=True, overflow="ellipsis") for one in changes]
+    return [Text(change_line(one), no_wrap=True, overflow="ellipsis") for one in changes]

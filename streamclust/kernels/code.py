@@ -28,12 +28,12 @@ TILE = 256
 
 @kernel
 def _whitener(
-    scatter: FloatArray, weight: float, floor: float, shape: int, inverse: FloatArray
+    scatter: FloatArray, weight: float, floor: FloatArray, shape: int, inverse: FloatArray
 ) -> float:
     """Write the inverse Cholesky factor of a shape's covariance; answer its log determinant.
 
-    Every variance gets `floor`; the full covariance is drawn towards a sphere by (d + 2) / 2
-    imagined points.
+    The variance along each coordinate gets its `floor`; the full covariance is drawn towards a
+    sphere by (d + 2) / 2 imagined points.
     """
     d = scatter.shape[0]
     trace = 0.0
@@ -45,7 +45,7 @@ def _whitener(
     log_det = 0.0
     if shape != FULL:
         for i in range(d):
-            variance = (mean if shape == SPHERICAL else scatter[i, i] / weight) + floor
+            variance = (mean if shape == SPHERICAL else scatter[i, i] / weight) + floor[i]
             inverse[i, i] = 1.0 / math.sqrt(variance)
             log_det += math.log(variance)
         return log_det
@@ -54,11 +54,11 @@ def _whitener(
         for j in range(i + 1):
             total = scatter[i, j] / (weight + prior)
             if i == j:
-                total += prior * mean / (weight + prior) + floor
+                total += prior * mean / (weight + prior) + floor[i]
             for m in range(j):
                 total -= inverse[i, m] * inverse[j, m]
             if i == j:
-                inverse[i, i] = math.sqrt(max(total, 1e-12 * (mean + floor)))
+                inverse[i, i] = math.sqrt(max(total, 1e-12 * (mean + floor[i])))
                 log_det += 2.0 * math.log(inverse[i, i])
             else:
                 inverse[i, j] = total / inverse[j, j]
@@ -85,7 +85,7 @@ def _parameters(d: int, shape: int) -> float:
 
 @kernel
 def _gaussian(
-    scatter: FloatArray, weight: float, floor: float, log_total: float, inverse: FloatArray
+    scatter: FloatArray, weight: float, floor: FloatArray, log_total: float, inverse: FloatArray
 ) -> tuple[float, int]:
     """The shortest code of a cluster's points and parameters, and the shape that gives it."""
     d = scatter.shape[0]
@@ -102,11 +102,12 @@ def _gaussian(
         for i in range(d):
             if shape == FULL:
                 for j in range(i + 1):
-                    spread += inverse[i, j] * inverse[i, j]
+                    drawn = (weight + prior) * floor[j] + prior * mean
+                    spread += drawn * inverse[i, j] * inverse[i, j]
             else:
                 spread += scatter[i, i] * inverse[i, i] * inverse[i, i]
         if shape == FULL:
-            spread = (weight + prior) * d - ((weight + prior) * floor + prior * mean) * spread
+            spread = (weight + prior) * d - spread
         code = 0.5 * (weight * (d * LOG_TAU + log_det) + spread)
         code += 0.5 * _parameters(d, shape) * log_total
         if code < best:
@@ -121,7 +122,7 @@ def node_codes(
     right: IntArray,
     points: FloatArray,
     weights: FloatArray,
-    floor: float,
+    floor: FloatArray,
     least: float,
 ) -> FloatArray:
     """The code of every merge of a hierarchy, as one Gaussian cluster.
@@ -132,8 +133,8 @@ def node_codes(
         The merges, children before parents.
     points : float array of shape (n, d)
     weights : float array of shape (n,)
-    floor : float
-        Added to every variance, in squared units of the points.
+    floor : float array of shape (d,)
+        Added to the variance along each coordinate, in squared units of the points.
     least : float
         A lighter node is no cluster: its code is infinite.
 
@@ -261,7 +262,7 @@ def _law(
     packed: FloatArray,
     mass: FloatArray,
     total: float,
-    floor: float,
+    floor: FloatArray,
     student: bool,
     room: FloatArray,
     square: FloatArray,
@@ -316,7 +317,7 @@ def fit_clusters(
     weights: FloatArray,
     labels: IntArray,
     total: float,
-    floor: float,
+    floor: FloatArray,
     student: bool,
     codes: FloatArray,
     means: FloatArray,
@@ -336,8 +337,8 @@ def fit_clusters(
         0 .. K - 1, or -1; every cluster has a point.
     total : float
         Weight of the whole window, of which these points may be a part.
-    floor : float
-        Added to every variance, in squared units of the points.
+    floor : float array of shape (d,)
+        Added to the variance along each coordinate, in squared units of the points.
     student : bool
         Which law.
     codes : float array of shape (K,)

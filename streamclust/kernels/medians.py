@@ -1,13 +1,32 @@
-"""The compiled sweeps of the l_p median."""
+"""The compiled sweeps of the l_p median, and k-medians of Euclidean distances."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from streamclust.kernels.compiled import kernel
-from streamclust.results import FloatArray
+from streamclust.results import FloatArray, IntArray
 
+TINY = 1e-280  # squares below have lost digits
 NEAR = 1e-6  # relative distance below which a point pulls no harder
+
+
+@kernel
+def length(x: FloatArray, c: FloatArray, p: float) -> float:
+    """Return ||x - c||_p, whatever its magnitude."""
+    top, power = 0.0, 0.0
+    if p == 2.0:
+        for j in range(c.shape[0]):
+            power += (x[j] - c[j]) * (x[j] - c[j])
+        if TINY < power < np.inf:
+            return float(np.sqrt(power))
+        power = 0.0
+    for j in range(c.shape[0]):
+        top = max(top, abs(x[j] - c[j]))
+    if top > 0.0:
+        for j in range(c.shape[0]):
+            power += (abs(x[j] - c[j]) / top) ** p
+    return float(top * power ** (1.0 / p))
 
 
 @kernel
@@ -24,13 +43,7 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
     for sweep in range(sweeps):
         here, total = 0.0, 0.0
         for i in range(n):
-            top, power = 0.0, 0.0
-            for j in range(d):
-                top = max(top, abs(x[i, j] - c[j]))
-            if top > 0.0:
-                for j in range(d):
-                    power += (abs(x[i, j] - c[j]) / top) ** p
-            norm[i] = top * power ** (1.0 / p)
+            norm[i] = length(x[i], c, p)
             total += weights[i]
             if norm[i] == 0.0:
                 here += weights[i]
@@ -52,3 +65,91 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
         for j in range(d):
             if pull[j] > 0.0:
                 c[j] += damp * step[j] / pull[j]
+
+
+@kernel
+def alternate(
+    x: FloatArray,
+    weights: FloatArray,
+    centers: FloatArray,
+    rounds: int,
+    sweeps: int,
+    labels: IntArray,
+) -> float:
+    """Move centers to the medians of their points and points to the nearest center, in turn.
+
+    Weiszfeld's step towards the minimiser of the weighted sum of Euclidean distances, for all
+    clusters at once. Ends where no point changes sides, or where a cluster would be left empty.
+
+    Parameters
+    ----------
+    x : float array of shape (n, d)
+    weights : float array of shape (n,)
+    centers : float array of shape (k, d)
+        Where to start; overwritten.
+    rounds : int
+        Assignments at the most.
+    sweeps : int
+        Steps of the centers between two assignments.
+    labels : int array of shape (n,)
+        0 .. k - 1, every one used; overwritten, still every one used.
+
+    Returns
+    -------
+    float
+        Weighted sum of the distances to the own centers.
+    """
+    n, d = x.shape
+    k = centers.shape[0]
+    step, pull = np.empty((k, d)), np.empty(k)
+    fresh, count = np.empty(n, np.int64), np.empty(k, np.int64)
+    for _ in range(rounds):
+        floor = 0.0
+        for _ in range(sweeps):
+            step[:] = 0.0
+            pull[:] = 0.0
+            cost, mass = 0.0, 0.0
+            for i in range(n):
+                c = labels[i]
+                square = 0.0
+                for j in range(d):
+                    gap = x[i, j] - centers[c, j]
+                    square += gap * gap
+                far = np.sqrt(square)
+                cost += weights[i] * far
+                mass += weights[i]
+                far = max(far, floor)
+                if far > 0.0:
+                    pull[c] += weights[i] / far
+                    for j in range(d):
+                        step[c, j] += weights[i] / far * (x[i, j] - centers[c, j])
+            floor = NEAR * cost / mass
+            for c in range(k):
+                if pull[c] > 0.0:
+                    for j in range(d):
+                        centers[c, j] += step[c, j] / pull[c]
+        count[:] = 0
+        changed = False
+        for i in range(n):
+            least = np.inf
+            for c in range(k):
+                square = 0.0
+                for j in range(d):
+                    gap = x[i, j] - centers[c, j]
+                    square += gap * gap
+                if square < least:
+                    least = square
+                    fresh[i] = c
+            count[fresh[i]] += 1
+            changed |= fresh[i] != labels[i]
+        if not changed or count.min() == 0:
+            break
+        labels[:] = fresh
+    total = 0.0
+    for i in range(n):
+        square = 0.0
+        for j in range(d):
+            gap = x[i, j] - centers[labels[i], j]
+            square += gap * gap
+        total += weights[i] * np.sqrt(square)
+    return total

@@ -15,8 +15,8 @@ from streamclust.results import FloatArray, IntArray
 
 # Entries of the integer array `counts`.
 TICK, N_CENTERS, N_MICRO, NEXT_REFIT, ALERTS, MOVED_SLOT, DEAD_SLOT, OUTLIERS, INSIDERS = range(9)
-NEXT_LOOK, LOOK_INSIDERS, LOOK_OUTLIERS = range(9, 12)
-N_COUNTS = 12
+NEXT_LOOK, LOOK_INSIDERS, LOOK_OUTLIERS, NEXT_TREE = range(9, 13)
+N_COUNTS = 13
 # Entries of the float array `gauges`; those after STAMP are settings.
 NOW, STAMP, NOISE_SHARE, COST, DECAY, P, LATENESS, BY_EVENTS, SEED, REACH, SILENCE, MIN_WEIGHT = (
     range(12)
@@ -29,7 +29,7 @@ FENCE, SCALE, WEIGHT, SIZE, STEPS, GAP, LAST, RATE, STEADY, CLUSTER, PINNED = ra
 N_STATS = 11
 
 # Bits of counts[ALERTS].
-MOVED, BORN, DIED, REFIT, LOOK = 1, 2, 4, 8, 16
+MOVED, BORN, DIED, REFIT, LOOK, TREE = 1, 2, 4, 8, 16, 32
 # Why `observe` stopped: all rows done, an alert after the row, a value or a time refused.
 DONE, ALERT, BAD_VALUE, BAD_TIME = range(4)
 # Arrays whose places a desk tells: address, rows and columns of each, three integers.
@@ -56,12 +56,14 @@ STEP_FLOOR = 0.01  # the online median forgets: drift is followed
 MOVE_CHECK = 16  # arrivals of a center between two looks at how far it moved
 MOVE_SHARE = 0.3  # of its cluster's scale, before the tree is told
 RATE_GAPS = 12.0  # the fast weight of a cluster halves in this many of its mean gaps
-RATE_LEVEL = RATE_GAPS / np.log(2.0)  # the fast weight of a steady cluster
+RATE_LEVEL = RATE_GAPS / np.log(2.0)  # the fast weight of a steady cluster, which fades by
+# exp(-1 / RATE_LEVEL) in a mean gap
 RATE_DEAD = 0.1 * RATE_LEVEL
 GAP_LIMIT = 10.0  # a silence must not lengthen the mean gap that it is measured by
 SHARE_STEP = 1.0 / 256.0
 RULE_STEP = 1.0 / 1024.0
 SHIFTS = 3
+FIRST_REACH = float(np.sqrt(2.0))  # reaches within which the first shift gathers
 FADED = 0.05  # weight below which a micro-center is dropped
 
 
@@ -265,40 +267,45 @@ def nearest_slots(
 @kernel
 def store_outlier(
     row: FloatArray, weights: FloatArray, micro: FloatArray, counts: IntArray, gauges: FloatArray
-) -> int:
+) -> tuple[int, float]:
     """Add a row to the outlier store; return the micro-center that it joined or opened.
 
     A micro-center is ``[coordinates ..., faded weight]``. A row joins the nearest one within half
     the reach, else opens one, in place of the lightest when the store is full. Those that have
-    faded away are dropped.
+    faded away are dropped. Also returned is the weight that `gather` finds at first around what was
+    opened, infinite where it was not added up.
     """
     d, p, now = weights.shape[0], gauges[P], gauges[NOW]
     fade = np.exp(-2.0 * gauges[DECAY] * (now - gauges[LAST_OUTLIER]))
     gauges[LAST_OUTLIER] = now
     lightest = fade_store(micro, counts, fade)
-    touched, best = -1, 0.5 * gauges[REACH]
+    touched, best, around = -1, 0.5 * gauges[REACH], 0.0
+    radius = FIRST_REACH * gauges[REACH]
     for m in range(counts[N_MICRO]):
         if p == 2.0:
-            dist = euclid(row, micro[m], weights, best)
+            dist = euclid(row, micro[m], weights, radius)
         else:
             dist = distance(row, micro[m], weights, p)
+        if dist <= radius:
+            around += micro[m, d]
         if dist <= best:
             touched, best = m, dist
     weight = row[d + 1]
-    if touched < 0:
-        if counts[N_MICRO] < micro.shape[0] - 1:  # the last row is scratch for a birth
-            touched = counts[N_MICRO]
-            counts[N_MICRO] += 1
-        else:
-            touched = lightest
-        for j in range(d):
-            micro[touched, j] = row[j]
-        micro[touched, d] = weight
-    else:
+    if touched >= 0:
         micro[touched, d] += weight
         for j in range(d):
             micro[touched, j] += weight / micro[touched, d] * (row[j] - micro[touched, j])
-    return touched
+        return touched, np.inf
+    if counts[N_MICRO] < micro.shape[0] - 1:  # the last row is scratch for a birth
+        touched = counts[N_MICRO]
+        counts[N_MICRO] += 1
+        around += weight
+    else:
+        touched, around = lightest, np.inf
+    for j in range(d):
+        micro[touched, j] = row[j]
+    micro[touched, d] = weight
+    return touched, around
 
 
 @kernel
@@ -322,7 +329,7 @@ def gather(
     for j in range(d):
         group[j] = micro[touched, j]
     for shift in range(SHIFTS):
-        radius = np.sqrt(2.0) * reach if shift == 0 else reach
+        radius = FIRST_REACH * reach if shift == 0 else reach
         total, shell = 0.0, 0.0
         mean = np.zeros(d)
         for m in range(counts[N_MICRO]):
@@ -365,7 +372,7 @@ def arrive(
     s[LAST] = now
     s[WEIGHT] = s[WEIGHT] * np.exp(-gauges[DECAY] * gap) + weight
     if s[GAP] > 0.0:
-        s[RATE] = s[RATE] * 2.0 ** (-gap / (RATE_GAPS * s[GAP])) + 1.0
+        s[RATE] = s[RATE] * np.exp(-gap / (RATE_LEVEL * s[GAP])) + 1.0
         gap = min(gap, GAP_LIMIT * s[GAP])
     if s[RATE] >= 0.5 * RATE_LEVEL:
         s[STEADY] = now
@@ -376,7 +383,7 @@ def arrive(
     if dist > 0.0:
         length = min(1.0, share * weight) * min(s[SCALE], dist)
         step(row, centers[slot], weights, dist, length, gauges[P])
-    if s[STEPS] % MOVE_CHECK == 0.0:
+    if int(s[STEPS]) % MOVE_CHECK == 0:
         moved = distance(centers[slot], placed[slot], weights, gauges[P])
         return bool(moved > MOVE_SHARE * s[SCALE])
     return False
@@ -451,6 +458,9 @@ def observe(
     """
     n, d = rows.shape[0], frame.shape[1]
     origin, weights = frame[0], frame[1]
+    # What changes by one with every row, or not at all, is worked out once for the whole block.
+    k, one_later = counts[N_CENTERS], np.exp(-gauges[DECAY])
+    place, watched = counts[TICK] % recent.shape[0], counts[TICK] % max(k, 1)
     for i in range(n):
         row = rows[i]
         for j in range(d):
@@ -466,18 +476,23 @@ def observe(
         gauges[NOW] = before + 1.0 if gauges[BY_EVENTS] else gauges[STAMP]
         counts[TICK] += 1
         counts[ALERTS] = 0
-        tick, now, k = counts[TICK], gauges[NOW], counts[N_CENTERS]
-        gauges[MASS] = gauges[MASS] * np.exp(-gauges[DECAY] * (now - before)) + row[d + 1]
+        tick, now = counts[TICK], gauges[NOW]
+        gap = now - before
+        fade = one_later if gap == 1.0 else np.exp(-gauges[DECAY] * gap)
+        gauges[MASS] = gauges[MASS] * fade + row[d + 1]
         if tick > 1:
-            share = max(1.0 / (tick - 1), SHARE_STEP)
-            gauges[MEAN_GAP] += share * (now - before - gauges[MEAN_GAP])
+            gauges[MEAN_GAP] += max(1.0 / (tick - 1), SHARE_STEP) * (gap - gauges[MEAN_GAP])
         row[d] = now
         for j in range(d):
             row[j] -= origin[j]
-        recent[(tick - 1) % recent.shape[0]] = row[:d]
+            recent[place, j] = row[j]
+        place = place + 1 if place + 1 < recent.shape[0] else 0
+        watched = watched + 1 if watched + 1 < k else 0
         if gauges[WINDOW_DECAY] < np.inf:
             draw = -np.log(uniform(int(gauges[SEED]), tick))
-            key = np.log(draw) - gauges[WINDOW_DECAY] * now - np.log(row[d + 1])
+            key = np.log(draw) - gauges[WINDOW_DECAY] * now
+            if row[d + 1] != 1.0:
+                key -= np.log(row[d + 1])
         else:  # a sliding window: the newest are kept
             key = -float(tick)
         admit(row, key, slots, heap)
@@ -496,16 +511,20 @@ def observe(
             else:
                 counts[OUTLIERS] += 1
                 counts[LOOK_OUTLIERS] += 1
-                touched = store_outlier(row, weights, micro, counts, gauges)
-                if gather(touched, weights, centers, stats, micro, counts, gauges):
+                touched, around = store_outlier(row, weights, micro, counts, gauges)
+                if around >= gauges[MIN_WEIGHT] and gather(
+                    touched, weights, centers, stats, micro, counts, gauges
+                ):
                     counts[ALERTS] |= BORN
-            if k > 0 and silent(tick % k, stats, gauges):
+            if k > 0 and silent(watched, stats, gauges):
                 counts[ALERTS] |= DIED
-                counts[DEAD_SLOT] = tick % k
+                counts[DEAD_SLOT] = watched
         if tick >= counts[NEXT_REFIT]:
             counts[ALERTS] |= REFIT
         if tick >= counts[NEXT_LOOK]:
             counts[ALERTS] |= LOOK
+        if tick >= counts[NEXT_TREE]:
+            counts[ALERTS] |= TREE
         if counts[ALERTS]:
             return i, ALERT
     return n, DONE
@@ -522,7 +541,7 @@ def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
     s = stats[slot]
     if gauges[NOW] - s[STEADY] < gauges[SILENCE] or s[GAP] <= 0.0 or s[PINNED] > 0.0:
         return False
-    return bool(s[RATE] * 2.0 ** (-(gauges[NOW] - s[LAST]) / (RATE_GAPS * s[GAP])) < RATE_DEAD)
+    return bool(s[RATE] * np.exp(-(gauges[NOW] - s[LAST]) / (RATE_LEVEL * s[GAP])) < RATE_DEAD)
 
 
 @kernel

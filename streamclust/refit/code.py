@@ -72,11 +72,20 @@ class Code:
         Code space, see `code_space`.
     weights : float array of shape (n,)
         Positive.
+    grain : float array of shape (p,), optional
+        Variance of rounding along each coordinate, see `code_space`.
     noisy : bool, default True
         Whether a point may be noise; otherwise noise is infinitely long.
     """
 
-    def __init__(self, points: FloatArray, weights: FloatArray, *, noisy: bool = True) -> None:
+    def __init__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        grain: FloatArray | None = None,
+        *,
+        noisy: bool = True,
+    ) -> None:
         self.points = points
         self.weights = weights
         self.total = float(weights.sum())
@@ -84,11 +93,12 @@ class Code:
         self._refined: dict[tuple[bytes, bool], Choice] = {}
         mean = weights @ points / self.total
         variance = float(weights @ ((points - mean) ** 2).mean(axis=1)) / self.total
-        self.floor = FLOOR * variance
+        rounding = np.zeros(points.shape[1]) if grain is None else grain
+        self.floor: FloatArray = FLOOR * variance + rounding
         spans = points.max(axis=0) - points.min(axis=0)
         self.unit = 0.5 * (1 + 2 * points.shape[1]) * math.log1p(self.total)
         self.margin = 0.5 * (2 + points.shape[1]) * math.log1p(self.total)
-        volume = float(np.log(np.maximum(spans, math.sqrt(self.floor))).sum())
+        volume = float(np.log(np.maximum(spans, np.sqrt(self.floor))).sum())
         self.log_volume = volume if noisy else math.inf
 
     def measure(self, labels: IntArray, student: bool) -> tuple[float, Laws]:
@@ -160,7 +170,23 @@ class Code:
         return best
 
 
-def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Coordinates in which clusterings are measured.
+
+    Attributes
+    ----------
+    points : float array of shape (n, p)
+        Centred.
+    grain : float array of shape (p,)
+        Variance of what rounding has taken from the points.
+    """
+
+    points: FloatArray
+    grain: FloatArray
+
+
+def code_space(X: FloatArray, weights: FloatArray) -> Space:
     """The coordinates in which clusterings are measured.
 
     All features when there are at most 8; otherwise the principal coordinates of above-average
@@ -168,6 +194,9 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     with every feature cut to its inner range, so that a few wild values choose no coordinate. The
     range is that of the rows: heaps of equal points must not make a feature constant. Of more
     features than points their principal coordinates are cut instead.
+
+    A feature of few values is told no finer than they are: without that, clusters in which it is
+    constant would be all but free, and counts and answers of yes and no would be cut to pieces.
 
     Parameters
     ----------
@@ -177,11 +206,15 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     """
     total = float(weights.sum())
     centred = X - weights @ X / total
+    grain = _grain(X)
     if X.shape[1] <= PLAIN_DIMENSIONS:
-        return np.ascontiguousarray(centred)
+        return Space(np.ascontiguousarray(centred), grain)
+    axes = np.eye(X.shape[1])
     if X.shape[1] > len(X):  # distances depend on as many coordinates as there are points
         values, basis = np.linalg.eigh(centred @ centred.T)
-        X = centred = basis * np.sqrt(np.maximum(values, 0.0))
+        length = np.sqrt(np.maximum(values, 0.0))
+        axes = centred.T @ (basis / np.maximum(length, RANK * length[-1]))
+        X = centred = basis * length
     low, high = np.quantile(X, (TAIL, 1.0 - TAIL), axis=0)
     tame = np.clip(X, low, high)
     tame -= weights @ tame / total
@@ -190,8 +223,40 @@ def code_space(X: FloatArray, weights: FloatArray) -> FloatArray:
     rank = int((values > RANK * values[-1]).sum())
     wanted = int((values > values.mean()).sum())
     most = max(2, min(CODE_DIMENSIONS, int(total / 8)))
-    kept = min(rank, most, max(2, wanted))
-    return np.ascontiguousarray(centred @ basis[:, ::-1][:, :kept])
+    chosen = basis[:, ::-1][:, : min(rank, most, max(2, wanted))]
+    return Space(np.ascontiguousarray(centred @ chosen), grain @ (axes @ chosen) ** 2)
+
+
+def _grain(X: FloatArray) -> FloatArray:
+    """Variance of rounding of every feature: that of a uniform law between neighbouring values.
+
+    Only values that several rows share are looked at, so that noise between them does not hide
+    them; a feature most of whose rows share theirs with no other is not rounded. The distance of
+    neighbours is the median one, so that wild values do not coarsen a feature.
+    """
+    if len(X) == 1:
+        return np.zeros(X.shape[1])
+    values = np.sort(X, axis=0)
+    same = values[1:] == values[:-1]
+    edge = np.zeros((1, X.shape[1]), np.bool_)
+    after, before = np.concatenate((same, edge)), np.concatenate((edge, same))
+    first = after & ~before
+    last = np.maximum.accumulate(np.where(first, values, -np.inf), axis=0)
+    steps = np.where(first[1:] & np.isfinite(last[:-1]), values[1:] - last[:-1], 0.0)
+    steps.sort(axis=0)
+    count = (steps > 0.0).sum(axis=0)
+    middle = np.minimum(len(steps) - (count + 1) // 2, len(steps) - 1)
+    step = np.take_along_axis(steps, middle[None], axis=0)[0]
+    found: FloatArray = np.where((after | before).mean(axis=0) > 0.5, step, 0.0) ** 2 / 12.0
+    return found
+
+
+def without_rank(centred: FloatArray) -> FloatArray:
+    """Centred points of more features than points in as many principal coordinates as points."""
+    if centred.shape[1] <= len(centred):
+        return np.ascontiguousarray(centred)
+    values, basis = np.linalg.eigh(centred @ centred.T)
+    return np.ascontiguousarray(basis * np.sqrt(np.maximum(values, 0.0)))
 
 
 def compact(labels: IntArray, weights: FloatArray, least: float = LEAST) -> IntArray:

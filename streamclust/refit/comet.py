@@ -39,7 +39,8 @@ from streamclust.refit.graph import (
     neighbour_count,
     neighbour_graph,
 )
-from streamclust.refit.hierarchy import choose, choose_exactly, confirm, link_single, link_ward
+from streamclust.refit.hierarchy import choose, confirm, link_single, link_ward
+from streamclust.refit.partition import partition
 from streamclust.refit.valley import join_without_valley
 
 FloatArray = NDArray[np.float64]
@@ -250,8 +251,9 @@ class COMET(BatchEstimator):
             apart = background(points, weights, self.seed)
             if apart.any():
                 return self._among(~apart, points, weights, former, carried)
-        Z = code_space(points, weights)
-        code = Code(Z, weights, noisy=not wide)
+        space = code_space(points, weights)
+        Z = space.points
+        code = Code(Z, weights, space.grain, noisy=not wide)
         graph = neighbour_graph(points, neighbour_count(n))
         plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)
@@ -263,7 +265,8 @@ class COMET(BatchEstimator):
             U = embed(Z, weights, graph, self.fusion_strength, self.batch_size, self.seed)
             hierarchies = [link_single(graph, U), link_ward(graph, U, weights), plain]
             if self.n_clusters is not None:
-                exact = choose_exactly(min(self.n_clusters, n), hierarchies, code)
+                k = min(self.n_clusters, n)
+                exact = partition(k, points, hierarchies, code, self.seed)
                 return exact.labels, exact.length, False
             pieces = choose(hierarchies, code, start)
         labels = join_without_valley(pieces, code, graph)

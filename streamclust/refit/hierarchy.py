@@ -133,7 +133,7 @@ def choose_exactly(k: int, hierarchies: Sequence[Merges], code: Code) -> Choice:
         The last one is also cut at k, in case that the others offer too few clusters.
     code : Code
     """
-    tried = [code.best(_flat(hierarchies[-1], k))]
+    tried = [code.best(flat_cut(hierarchies[-1], k))]
     for merges in hierarchies:
         labels = _Cutter(merges, code).finest(k)
         if labels.max() + 1 >= k:
@@ -276,7 +276,7 @@ def _different(candidates: Sequence[IntArray]) -> list[IntArray]:
     return list(unlike.values())
 
 
-def _flat(merges: Merges, k: int) -> IntArray:
+def flat_cut(merges: Merges, k: int) -> IntArray:
     """Exactly `k` clusters: all merges but the last k - 1."""
     n = len(merges.left) + 1
     label = np.full(2 * n - 1, -1, np.int64)

@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike
 
 from streamclust.kernels.shift import build_tree, merge_ends, run_trajectories
 from streamclust.refit.base import BatchEstimator, checked_window, members, real, require
-from streamclust.refit.code import LEAST, Code, code_space
+from streamclust.refit.code import LEAST, Code, Space, code_space
 from streamclust.refit.graph import distinct_points
 from streamclust.refit.hierarchy import NOISE_SHARE
 from streamclust.results import FloatArray, IntArray
 
-LEAF = 16
+LEAF = 64
 """Points of a leaf at the most."""
 FINEST, COARSEST, RUNGS = 0.01, 0.4, 10
 """Automatic bandwidths: they hold from 1 % to 40 % of the weight around the median point."""
@@ -104,8 +104,8 @@ class MeanShift(BatchEstimator):
         else:
             space = code_space(inputs, mass)
             if self.bandwidth is None:
-                bandwidth, points = self._suggest(space, mass), space
-            code = Code(space, mass)
+                bandwidth, points = self._suggest(space, mass), space.points
+            code = Code(space.points, mass, space.grain)
             found = self._settle(self._basins(Landscape(points, mass), bandwidth, code))
         member = members(rows, heavy, window.points, window.member)
         self.labels_ = found.labels[member]
@@ -116,11 +116,11 @@ class MeanShift(BatchEstimator):
         self.n_features_in_ = rows.shape[1]
         return self
 
-    def _suggest(self, space: FloatArray, mass: FloatArray) -> float:
+    def _suggest(self, space: Space, mass: FloatArray) -> float:
         """The bandwidth whose clustering has the shortest description."""
-        chosen = _spaced(len(space), SAMPLE)
-        points, weights = np.ascontiguousarray(space[chosen]), mass[chosen]
-        land, code = Landscape(points, weights), Code(points, weights)
+        chosen = _spaced(len(space.points), SAMPLE)
+        points, weights = np.ascontiguousarray(space.points[chosen]), mass[chosen]
+        land, code = Landscape(points, weights), Code(points, weights, space.grain)
         best, shortest = 0.0, np.inf
         for bandwidth in bandwidths(points, weights):
             found = self._basins(land, bandwidth, code)
@@ -248,7 +248,7 @@ class Landscape:
         self._boxes = np.empty((nodes, 2, d))
         self._sums = np.empty((nodes, d + 1))
         build_tree(points, weights, depth, self._order, self._bounds, self._boxes, self._sums)
-        self._points = np.ascontiguousarray(points[self._order])
+        self._columns = np.ascontiguousarray(points[self._order].T)
         self._weights = np.ascontiguousarray(weights[self._order])
 
     def climb(self, bandwidth: float, tolerance: float, every: bool) -> Climb:
@@ -258,8 +258,8 @@ class Landscape:
             starts, cell = self.points, np.arange(n)
         else:
             starts, cell = self._cells(bandwidth)
-        seen = np.zeros((1, n))
-        to = np.zeros(len(starts), np.int64)
+        seen = np.full((1, n), float(every))  # a point that is a start is seen from it
+        to = np.full(len(starts), -1 if every else 0)
         ends, heights = self._run(starts, bandwidth, tolerance, to, np.ones(len(starts)), seen)
         missed = np.flatnonzero(seen[0] == 0.0)
         cell[missed] = len(starts) + np.arange(len(missed))
@@ -311,7 +311,7 @@ class Landscape:
         ends, heights = np.empty_like(starts), np.empty(len(starts))
         sorted_visits = np.zeros_like(visits)
         run_trajectories(
-            self._points,
+            self._columns,
             self._weights,
             self._bounds,
             self._boxes,

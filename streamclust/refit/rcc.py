@@ -27,7 +27,8 @@ from streamclust.refit.base import BatchEstimator, checked_window, members, real
 from streamclust.refit.code import Code, code_space
 from streamclust.refit.fusion import FusionGraph, Schedule
 from streamclust.refit.graph import Graph, distinct_points, neighbour_graph
-from streamclust.refit.hierarchy import choose, choose_exactly, link_single, link_ward
+from streamclust.refit.hierarchy import choose, link_single, link_ward
+from streamclust.refit.partition import partition
 from streamclust.results import FloatArray, IntArray
 
 ITERATIONS = 100
@@ -181,11 +182,13 @@ class RCC(BatchEstimator):
             links = (np.ones(int(near.sum())), (edges.first[near], edges.second[near]))
             found = connected_components(coo_array(links, shape=(graph.n, graph.n)))[1]
             return np.asarray(found, dtype=np.int64)
-        Z = code_space(X, mass)
-        code = Code(Z, mass)
+        space = code_space(X, mass)
+        Z = space.points
+        code = Code(Z, mass, space.grain)
         hierarchies = [link_single(graph, U), link_ward(graph, U, mass)]
         if self.n_clusters is not None:
-            return choose_exactly(min(self.n_clusters, graph.n), hierarchies, code).labels
+            hierarchies.append(link_ward(graph, Z, mass))
+            return partition(min(self.n_clusters, graph.n), X, hierarchies, code).labels
         return choose(hierarchies, code).labels
 
     def _start(self, X: FloatArray) -> FloatArray:

@@ -107,7 +107,7 @@ def _fisher(code: Code, one: IntArray, other: IntArray) -> FloatArray:
         scatter += (share[:, None] * step).T @ step
         weight += float(share.sum())
     prior = 0.5 * (p + 2)
-    sphere = prior * np.trace(scatter) / (weight * p) + code.floor * weight * 1e-6
+    sphere = prior * np.trace(scatter) / (weight * p) + float(code.floor.mean()) * weight * 1e-6
     direction: FloatArray = np.linalg.solve(scatter + sphere * np.eye(p), means[1] - means[0])
     return direction
 

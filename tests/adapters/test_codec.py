@@ -255,6 +255,7 @@ def test_quoted_cells_may_hold_commas():
         (b"1,2,3", "3 columns; 2 are accepted"),
         (b"", "empty line"),
         (b"1,hot", "feature 'b': a number is accepted, not the text 'hot'"),
+        (b"hot,cold", "feature 'a': a number is accepted, not the text 'hot'; the same holds of b"),
         (b"1,1_000", "feature 'b': a number is accepted, not the text '1_000'"),
         (b'1,"2', "broken CSV"),
         (b"1,\xff", "not UTF-8: byte 0xff at column 3"),
@@ -262,6 +263,12 @@ def test_quoted_cells_may_hold_commas():
 )
 def test_a_csv_line_that_holds_no_event_is_refused_with_its_reason(raw, words):
     assert words in refusal(CsvLines(Fields(), ["a", "b"]), raw)
+
+
+def test_a_header_without_the_wanted_names_is_told_and_stops_nothing():
+    lines = CsvLines(Fields(features=("c",)))
+    assert "no column 'c' among a, b" in refusal(lines, b"a,b")
+    assert lines.decode(b"1", HERE).x == {"c": 1.0}
 
 
 def test_csv_leaves_nan_to_the_model():
@@ -277,6 +284,7 @@ def test_csv_leaves_nan_to_the_model():
         (Fields(), b"", "empty line"),
         (Fields(features=("a", "c")), b"a,b", "no column 'c'"),
         (Fields(time="ts"), b"a,b", "no column 'ts'"),
+        (Fields(), b"a;b", "columns are separated by commas, not by ';'"),
         (Fields(key="id"), b"a,b", "no column 'id'"),
         (Fields(), b"\xff", "not UTF-8"),
     ],

@@ -338,6 +338,15 @@ def test_resume_of_nothing_starts_and_resume_at_the_end_does_nothing(stream, tmp
     assert kept_going(stream, tmp_path / "s").stdout == b""
 
 
+def test_a_try_that_learned_nothing_is_in_nobodys_way(stream, tmp_path, expected):
+    done = run("run", stream, "--snapshot", tmp_path / "s")  # the id is no number
+    assert b"0 events answered" in done.stderr
+    assert b"nothing was answered: --ignore A,B" in done.stderr
+    done = run("run", stream, "--id-field", "id", "--snapshot", tmp_path / "s")
+    assert answers(done.stdout) == expected
+    assert kept_going(stream, tmp_path / "s").stdout == b""
+
+
 def test_what_contradicts_a_snapshot_is_refused(stream, tmp_path):
     run("run", stream, "--id-field", "id", "--snapshot", tmp_path / "s", "--seed", "3")
     for options, words in [

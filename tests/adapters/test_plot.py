@@ -23,8 +23,8 @@ from streamclust.events import (
 from streamclust_adapters import plot
 from streamclust_adapters.changes import read_changes
 from streamclust_adapters.encoder import Encoder
+from streamclust_adapters.lives import lineage
 from streamclust_adapters.plot.canvas import COLOURS, MARKERS, MOST_PIXELS, empty, plain, render
-from streamclust_adapters.plot.lineage import lineage
 from streamclust_adapters.plot.scatter import components
 from tests.adapters.commands import REAL, lines, run
 

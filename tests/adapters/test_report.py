@@ -2,10 +2,17 @@
 
 import io
 import math
+from typing import ClassVar
 
 from streamclust.results import Box, Cluster, Fence, Rule
 from streamclust_adapters.answering import Totals
-from streamclust_adapters.report import Progress, print_clusters, rule_text
+from streamclust_adapters.report import (
+    NO_NUMBERS,
+    Progress,
+    print_clusters,
+    print_summary,
+    rule_text,
+)
 
 INF = math.inf
 BOXES = (
@@ -59,6 +66,18 @@ def test_no_cluster_is_told():
     out = io.StringIO()
     print_clusters({}, out)
     assert out.getvalue() == "no clusters yet\n"
+
+
+def test_who_gets_no_answer_is_told_what_to_do(capsys):
+    class Nothing:
+        clusters: ClassVar[dict] = {}
+        tick_count = 0
+
+    for answered in (0, 1):
+        print_summary(Nothing(), Totals(answered=answered, refused=3, first_refusal="why"), None)
+        told = capsys.readouterr().err
+        assert "first refusal: why" in told
+        assert (NO_NUMBERS in told) == (not answered)
 
 
 def test_progress_is_one_line_on_a_terminal_at_most_ten_times_a_second():

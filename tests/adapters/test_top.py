@@ -15,7 +15,8 @@ from rich.console import Console
 
 from streamclust import StreamClusterer
 from streamclust.events import ClusterBorn, ClusterMoved, ClusterSplit
-from streamclust_adapters.top import change_text, page
+from streamclust_adapters.live import Watched
+from streamclust_adapters.top import change_line, page
 from tests.adapters.commands import REAL, TIMEOUT, blobs, lines, run, start
 
 EVENTS = blobs(400, seed=1, k=3)
@@ -39,7 +40,7 @@ def model():
 def written(model, height=None):
     console = Console(width=100, height=height)
     with console.capture() as got:
-        console.print(page(model, height))
+        console.print(page(Watched().view(model), height))
     return got.get()
 
 
@@ -80,11 +81,11 @@ def test_nothing_of_the_stream_is_obeyed():
 
 def test_a_change_is_one_line():
     born = ClusterBorn(tick=1040, time=0.0, cluster=3, weight=30.123456, found_by="refit")
-    assert change_text(born) == "     1,040  ClusterBorn: cluster 3; weight 30.12; found_by refit"
+    assert change_line(born) == "     1,040  ClusterBorn: cluster 3; weight 30.12; found_by refit"
     split = ClusterSplit(tick=1, time=0.0, parent=0, children=(0, 2), overlaps=(0.75, 0.25))
-    assert change_text(split).endswith("parent 0; children 0, 2; overlaps 0.75, 0.25")
+    assert change_line(split).endswith("parent 0; children 0, 2; overlaps 0.75, 0.25")
     moved = ClusterMoved(tick=1, time=0.0, cluster=0, distance=1.0, old={}, new={"x" * 99: 1.0})
-    line = change_text(moved)
+    line = change_line(moved)
     assert line.endswith("x...")
     assert "\n" not in line
 
@@ -115,8 +116,8 @@ def test_a_snapshot_is_shown_in_a_pipe(model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["top"], 2, "give a SNAPSHOT, or --source"),
-        (["top", ".", "--source", "-"], 2, "give a SNAPSHOT, or --source"),
+        (["top"], 2, "give a SNAPSHOT, or --source FILE, or --attach EVENTS"),
+        (["top", ".", "--source", "-"], 2, "give a SNAPSHOT, or --source FILE, or --attach EVENTS"),
         (["top", "--source", "-", "--follow"], 2, "--follow needs --source FILE"),
         (["top", "missing"], 2, "does not exist"),
         (["top", "text"], 1, "text"),

@@ -11,12 +11,12 @@ def covariances(scatter, weight, floor):
     d = len(scatter)
     mean = np.trace(scatter) / (weight * d)
     prior = (d + 2) / 2
-    full = (scatter + prior * mean * np.eye(d)) / (weight + prior) + floor * np.eye(d)
+    full = (scatter + prior * mean * np.eye(d)) / (weight + prior) + np.diag(floor)
     diagonal = np.diag(np.diag(scatter) / weight + floor)
     return [
         (full, 2 + d + d * (d + 1) / 2),
         (diagonal, 2 + 2 * d),
-        ((mean + floor) * np.eye(d), 3 + d),
+        (mean * np.eye(d) + np.diag(floor), 3 + d),
     ]
 
 

@@ -34,6 +34,7 @@ def fitted(points, weights, labels, floor, student, total=None):
     k, d = labels.max() + 1, points.shape[1]
     out = np.empty(k), np.empty((k, d)), np.empty((k, d, d)), np.empty(k)
     total = weights.sum() if total is None else total
+    floor = np.full(d, floor) if np.isscalar(floor) else floor
     fit_clusters(points, weights, labels, total, floor, student, *out)
     return out
 
@@ -47,13 +48,14 @@ def test_node_codes(d, seed):
     points[:6] = points[0]
     weights = rng.uniform(0.2, 2.0, n)
     left, right = random_tree(n, rng)
-    codes = node_codes(left, right, points, weights, 0.01, 2.5)
+    floor = 0.01 * np.arange(1.0, d + 1.0)
+    codes = node_codes(left, right, points, weights, floor, 2.5)
     assert np.isinf(codes[:n]).all()
     for node, rows in enumerate(members_of(left, right, n)[n:], n):
         if weights[rows].sum() < 2.5:
             assert np.isinf(codes[node])
         else:
-            code, _, _ = law(points[rows], weights[rows], weights.sum(), 0.01, False)
+            code, _, _ = law(points[rows], weights[rows], weights.sum(), floor, False)
             assert codes[node] == pytest.approx(code, rel=1e-9, abs=1e-8)
 
 
@@ -65,10 +67,11 @@ def test_fit_clusters(d, student):
     labels = rng.integers(-1, 3, n)
     points = rng.standard_t(3, (n, d)) * np.exp(rng.normal(size=(3, d)))[labels] + labels[:, None]
     weights = rng.uniform(0.5, 2.0, n)
-    codes, means, whiteners, offsets = fitted(points, weights, labels, 0.02, student, 500.0)
+    floor = 0.02 * np.arange(1.0, d + 1.0)
+    codes, means, whiteners, offsets = fitted(points, weights, labels, floor, student, 500.0)
     for c in range(3):
         own = labels == c
-        code, mean, covariance = law(points[own], weights[own], 500.0, 0.02, student)
+        code, mean, covariance = law(points[own], weights[own], 500.0, floor, student)
         assert codes[c] == pytest.approx(code, rel=1e-9)
         assert np.allclose(means[c], mean)
         assert np.allclose(whiteners[c].T @ whiteners[c], np.linalg.inv(covariance))
@@ -99,7 +102,7 @@ def test_nearest_law(student, noise):
     columns = [np.full(n, noise)]
     for c in range(4):
         own = labels == c
-        _, mean, covariance = law(points[own], weights[own], n, 0.01, student)
+        _, mean, covariance = law(points[own], weights[own], n, np.full(3, 0.01), student)
         columns.append(log_density(points, mean, covariance, student) + np.log(own.mean()))
     assert np.array_equal(given, np.argmax(columns, axis=0) - 1)
 

@@ -21,7 +21,7 @@ def run(points, weights, starts, bandwidth, depth=3, modes=None, shares=None, ro
     ends, masses = np.empty_like(starts), np.empty(len(starts))
     found = np.zeros((rows, len(points)))
     run_trajectories(
-        np.ascontiguousarray(points[order]),
+        np.ascontiguousarray(points[order].T),
         weights[order],
         bounds,
         boxes,

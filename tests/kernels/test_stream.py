@@ -191,7 +191,7 @@ def test_assignments_equal_the_plain_ones(seed):
 def blank(d, k=0, **settings):
     """Arrays for `observe`: no centers, a window of 20."""
     counts, gauges = np.zeros(stream.N_COUNTS, dtype=np.int64), np.zeros(stream.N_GAUGES)
-    counts[[stream.NEXT_REFIT, stream.NEXT_LOOK]] = 10**9
+    counts[[stream.NEXT_REFIT, stream.NEXT_LOOK, stream.NEXT_TREE]] = 10**9
     gauges[[stream.STAMP, stream.P, stream.BY_EVENTS, stream.MIN_WEIGHT]] = -np.inf, 2.0, 1, 15
     frame = np.array([np.zeros(d), np.ones(d)])
     return (

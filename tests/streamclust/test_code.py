@@ -59,7 +59,7 @@ def test_the_number_of_clusters_of_a_choice():
 def test_code_space_is_a_narrow_isometry_of_about_the_main_axes(n, d):
     X = np.random.default_rng(0).normal(size=(n, d)) * np.geomspace(5.0, 0.1, d) + 7.0
     centred = X - X.mean(axis=0)
-    Z = code_space(X, np.ones(n))
+    Z = code_space(X, np.ones(n)).points
     assert np.allclose(Z.mean(axis=0), 0.0, atol=1e-9)
     assert Z.shape[1] <= min(15, d, max(n - 1, 1))
     if d > 8:
@@ -77,10 +77,55 @@ def test_a_few_wild_values_choose_no_coordinate():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 12)) * np.r_[np.full(3, 4.0), np.ones(9)]
     X[:6, -1] += 500.0
-    Z = code_space(X, np.ones(200))
+    Z = code_space(X, np.ones(200)).points
     assert np.abs(Z).max() < 100.0
     assert Z.shape[1] == 3
 
 
 def test_mostly_constant_features_keep_their_own_coordinates():
-    assert code_space(np.eye(40), np.ones(40)).any()
+    assert code_space(np.eye(40), np.ones(40)).points.any()
+
+
+@pytest.mark.parametrize("step", [1.0, 0.25])
+def test_the_grain_is_the_variance_of_rounding(step):
+    rng = np.random.default_rng(0)
+    X = np.unique(step * rng.integers(0, 6, (300, 4)), axis=0)
+    assert code_space(X, np.ones(len(X))).grain == pytest.approx(np.full(4, step**2 / 12.0))
+    drawn = step * (rng.random(10_000) - 0.5)
+    assert drawn.var() == pytest.approx(step**2 / 12.0, rel=0.05)
+
+
+def test_a_third_of_noise_and_wild_values_do_not_hide_the_grain():
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 9, (300, 3)) + np.r_[np.zeros(299), 1e6][:, None]
+    X = np.unique(np.concatenate((counts, rng.uniform(0, 9, (110, 3)))), axis=0)
+    assert code_space(X, np.ones(len(X))).grain == pytest.approx(np.full(3, 1.0 / 12.0))
+
+
+@pytest.mark.parametrize("zeros", [0, 60])
+def test_what_is_not_rounded_has_no_grain(zeros):
+    X = np.random.default_rng(2).normal(size=(100, 4))
+    X[:zeros, 0] = 0.0
+    assert not code_space(X, np.ones(100)).grain.any()
+    assert not code_space(X[:1], np.ones(1)).grain.any()
+
+
+@pytest.mark.parametrize(("n", "d"), [(120, 12), (40, 60)])
+def test_the_grain_turns_with_the_coordinates(n, d):
+    X = np.round(2.0 * np.random.default_rng(3).normal(size=(n, d)))
+    space = code_space(X, np.ones(n))
+    axes = np.linalg.lstsq(X - X.mean(axis=0), space.points, rcond=None)[0]
+    assert space.grain == pytest.approx((axes**2).sum(axis=0) / 12.0, rel=1e-6)
+
+
+def test_clusters_that_agree_in_an_answer_are_not_told_for_next_to_nothing():
+    rng = np.random.default_rng(4)
+    groups = rng.integers(0, 2, 500)
+    answers = (rng.random((500, 8)) < np.where(groups == 1, 0.85, 0.15)[:, None]).astype(float)
+    X, weights = np.unique(answers, axis=0, return_counts=True)
+    space = code_space(X, weights.astype(float))
+    code, rough = (Code(space.points, weights.astype(float), g) for g in (space.grain, None))
+    pure = (4.0 * X[:, 0] + 2.0 * X[:, 1] + X[:, 2]).astype(np.int64)
+    right = (X.sum(axis=1) > 4.0).astype(np.int64)
+    free = rough.best(right).length - rough.best(pure).length
+    assert code.best(right).length - code.best(pure).length < 0.5 * free

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from streamclust import StreamClusterer
 from streamclust.events import (
     KINDS,
     ClusterBorn,
@@ -13,6 +14,7 @@ from streamclust.events import (
     ClusterSplit,
     EventLog,
     FeatureAdded,
+    RefitDone,
 )
 
 
@@ -75,3 +77,28 @@ def test_every_kind_of_change_is_known_to_the_log():
         if isinstance(kind, type) and issubclass(kind, events.Change) and kind is not events.Change
     }
     assert set(KINDS) == told
+
+
+def test_a_refit_tells_the_weights_of_the_clusters_that_live_on():
+    model = StreamClusterer()
+    for n in range(400):
+        model.learn_one({"x": 10.0 * (n % 2) + 0.1 * (n % 7)})
+    done = model.refit()
+    assert done.weights == {one.id: one.weight for one in model.clusters.values()}
+    assert list(done.weights.values()) == sorted(done.weights.values(), reverse=True)
+
+
+def test_a_log_from_before_refits_told_weights_is_read():
+    log = EventLog(5)
+    log.append(
+        RefitDone(
+            tick=1, time=1.0, reason="drift", asked=1, clusters=1, noise_share=0.0, weights={3: 0.5}
+        )
+    )
+    state = log.to_state()
+    again = EventLog(5)
+    again.from_state(state)
+    assert again.since(0) == log.since(0)
+    del state["kept"][0]["weights"]
+    again.from_state(state)
+    assert again.since(0)[0].weights == {}

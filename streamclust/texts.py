@@ -1,0 +1,231 @@
+"""Bounds as text: in the user's units, in few digits, and written only when somebody reads them.
+
+The tree compares coordinates measured from the origin. The printed threshold is the largest float64
+for which that comparison holds, so the printed rule and the used path never differ. A rule that
+changed is told at once, but most are never read: what its text needs is kept instead, the bounds
+and the window values next to them, and the text says what was true then.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from streamclust.boxes import Boxes
+from streamclust.kernels.boxes import OPEN, neighbours
+from streamclust.nodes import RoutingTable
+from streamclust.results import FeatureName, FloatArray, IntArray, either, interval_text
+
+LEAST_DIGITS = 3
+"""Significant digits that a printed bound has at least, unless it needs fewer."""
+
+
+class Text:
+    """The boxes of one cluster in one line; ``str`` writes it.
+
+    Parameters
+    ----------
+    names : sequence of feature names, by index
+    sizes : int array of shape (n_boxes,)
+        Bounded features of each box.
+    features : int array of shape (n,)
+    bounds : array of shape (n, 2, 3)
+        Of each feature the lower and the upper bound in the user's units, infinite where it is
+        open, each with the window values on either side of it.
+    """
+
+    __slots__ = ("_parts", "_written")
+
+    def __init__(
+        self, names: Sequence[FeatureName], sizes: IntArray, features: IntArray, bounds: FloatArray
+    ) -> None:
+        self._parts: tuple[Sequence[FeatureName], IntArray, IntArray, FloatArray] | None
+        self._parts = names, sizes, features, bounds
+        self._written = ""
+
+    @classmethod
+    def of(cls, written: str) -> Text:
+        """Return what is written already."""
+        made = cls((), _NONE, _NONE, np.zeros((0, 2, 3)))
+        made._parts, made._written = None, written
+        return made
+
+    def __str__(self) -> str:
+        if self._parts is not None:
+            self._written, self._parts = _written(*self._parts), None
+        return self._written
+
+
+class Digits:
+    """Writes bounds in the fewest digits that keep every window point on its side.
+
+    `value` is one more point that they must keep, in the user's units. Remembers what it wrote: the
+    boxes of one tree share their bounds. Valid while the window stays.
+    """
+
+    def __init__(
+        self,
+        names: tuple[FeatureName, ...],
+        origin: FloatArray,
+        points: FloatArray,
+        value: FloatArray | None = None,
+    ) -> None:
+        self._column = {name: j for j, name in enumerate(names)}
+        self._origin = origin
+        self._points = points
+        self._value = value
+        self._sorted: dict[FeatureName, list[float]] = {}
+        self._told: dict[tuple[FeatureName, float], str] = {}
+
+    def __call__(self, feature: FeatureName, bound: float) -> str:
+        """Return a bound of a feature as text."""
+        text = self._told.get((feature, bound))
+        if text is None:
+            values = self._sorted.get(feature)
+            if values is None:
+                j = self._column[feature]
+                column = self._origin[j] + self._points[:, j]
+                if self._value is not None:
+                    column = np.append(column, self._value[j])
+                values = np.sort(column[~np.isnan(column)]).tolist()
+                self._sorted[feature] = values
+            at = bisect_right(values, bound)
+            low = values[at - 1] if at else -math.inf
+            high = values[at] if at < len(values) else math.inf
+            text = self._told[feature, bound] = fewest_digits(bound, low, high)
+        return text
+
+
+def texts_of(
+    boxes: Boxes,
+    table: RoutingTable,
+    slots: Mapping[int, Sequence[int]],
+    names: Sequence[FeatureName],
+    origin: FloatArray,
+    points: FloatArray,
+) -> dict[int, Text]:
+    """Return the boxes of clusters as texts that are not written yet.
+
+    Parameters
+    ----------
+    boxes : Boxes
+        Those of `table`.
+    slots : mapping of cluster id to the centers, by their place in `boxes`, that it owns
+    names : sequence of feature names, by index
+    points : array of shape (n, n_features)
+        The window, measured from `origin` (n_features,).
+    """
+    bounds = all_below(table.threshold, origin[table.feature])
+    order = np.lexsort((bounds, table.feature))
+    near = np.empty((len(order), 2))
+    neighbours(np.ascontiguousarray(points), origin, table.feature[order], bounds[order], near)
+    told = np.empty((len(order) + 1, 3))
+    told[order, 0], told[order, 1:] = bounds[order], near
+    told[-1] = np.nan  # an open side is -1
+    cells = told[boxes.nodes]
+    cells[:, :, 0] = np.where(boxes.nodes == OPEN, boxes.edges, cells[:, :, 0])
+    spans, features = boxes.spans(), boxes.features.astype(np.int32)
+    sizes = boxes.sizes.astype(np.int32)
+    found = {}
+    for cluster, own in slots.items():
+        parts = [spans[slot] for slot in own]
+        found[cluster] = Text(
+            names,
+            np.concatenate([sizes[first:last] for first, last, _, _ in parts]),
+            np.concatenate([features[begin:end] for _, _, begin, end in parts]),
+            np.concatenate([cells[begin:end] for _, _, begin, end in parts]),
+        )
+    return found
+
+
+def fewest_digits(bound: float, low: float, high: float) -> str:
+    """Return `bound` in the fewest significant digits that keep its neighbours on their sides.
+
+    The largest value on the left is `low`, where values are at most the bound; the next is `high`.
+    """
+    for digits in range(1, 17):
+        text = f"{bound:.{digits}g}"
+        if low <= float(text) < high and (digits >= LEAST_DIGITS or float(text) == bound):
+            return text
+    return repr(bound)
+
+
+def last_below(cut: float, origin: float) -> float:
+    """Return the largest float64 x for which ``x - origin <= cut``, as rounded arithmetic says."""
+    step = math.nextafter(cut, math.inf) - cut
+    for start in (0.0, 0.5 * step):  # by cancellation many x round to the cut
+        guess = (cut + origin) + start
+        for _ in range(4):
+            if guess - origin > cut:
+                guess = math.nextafter(guess, -math.inf)
+            elif math.nextafter(guess, math.inf) - origin <= cut:
+                guess = math.nextafter(guess, math.inf)
+            else:
+                return guess
+    low, high = _rank(-np.finfo(float).max), _rank(np.finfo(float).max)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _value(middle) - origin <= cut:
+            low = middle
+        else:
+            high = middle
+    return _value(low)
+
+
+def all_below(cuts: FloatArray, origins: FloatArray) -> FloatArray:
+    """Return `last_below` of many cuts; arrays of shape (n,)."""
+    found = cuts + origins
+    for _ in range(4):
+        up = np.nextafter(found, np.inf)
+        over, under = found - origins > cuts, up - origins <= cuts
+        found = np.where(over, np.nextafter(found, -np.inf), np.where(under, up, found))
+        if not (over | under).any():
+            break
+    for i in np.flatnonzero(over | under).tolist():
+        found[i] = last_below(float(cuts[i]), float(origins[i]))
+    return found
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+def _written(
+    names: Sequence[FeatureName], sizes: IntArray, features: IntArray, bounds: FloatArray
+) -> str:
+    """Write boxes in one line, those of fewest bounds first."""
+    near: dict[tuple[FeatureName, float], tuple[float, float]] = {}
+    known: dict[tuple[FeatureName, float], str] = {}
+
+    def digits(feature: FeatureName, bound: float) -> str:
+        told = known.get((feature, bound))
+        if told is None:
+            told = known[feature, bound] = fewest_digits(bound, *near[feature, bound])
+        return told
+
+    boxes, begin, columns, cells = [], 0, features.tolist(), bounds.tolist()
+    for size in sizes.tolist():
+        parts, n_bounds, end = [], 0, begin + size
+        for j, sides in zip(columns[begin:end], cells[begin:end], strict=True):
+            for bound, low, high in sides:
+                near[names[j], bound] = low, high
+                n_bounds += math.isfinite(bound)
+            parts.append(interval_text(names[j], sides[0][0], sides[1][0], digits))
+        boxes.append((n_bounds, " and ".join(parts) or "always"))
+        begin = end
+    return either([line for _, line in sorted(boxes, key=lambda box: box[0])])
+
+
+def _rank(value: float) -> int:
+    """Return the place of a float64 in the order of all float64."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", value))
+    return int(bits) if bits >= 0 else -(int(bits) & 0x7FFFFFFFFFFFFFFF)
+
+
+def _value(rank: int) -> float:
+    bits = rank if rank >= 0 else -rank | -0x8000000000000000
+    (value,) = struct.unpack("<d", struct.pack("<q", bits))
+    return float(value)

@@ -1,0 +1,47 @@
+"""A headless Chromium, Debian's; without one these tests are skipped, unless they are required."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+REQUIRED = "STREAMCLUST_REQUIRE_BROWSER"
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    """One browser for all tests; nothing is downloaded."""
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if browser is None or driver is None:
+        if os.environ.get(REQUIRED):
+            pytest.fail(f"{REQUIRED} is set, and chromium or chromedriver is not there")
+        pytest.skip("chromium and chromedriver are not there (Debian: chromium, chromium-driver)")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for one in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(one)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield window
+    window.quit()
+
+
+@pytest.fixture
+def window(chromium):
+    """The browser as a desktop of 1280 pixels, with nothing in its log."""
+    resize(chromium, 1280)
+    chromium.get("about:blank")
+    chromium.delete_all_cookies()
+    chromium.get_log("browser")
+    return chromium
+
+
+def resize(window, width):
+    """Give the page a width in CSS pixels, as a screen of that width does."""
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
