@@ -131,4 +131,4 @@ def floats(
     fits = array.ndim == 1 if shape is None else array.shape == shape
     if array.dtype != np.float64 or not fits or (finite and not np.isfinite(array).all()):
         raise ValueError(f"{name} is no array of {shape or 'one dimension of'} numbers")
-    return np.ascontiguousarray(array)
+    return np.array(array, order="C")  # decoded ones are read-only: another type to kernels

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamclust.clusterer import StreamClusterer
 from streamclust.kernels import compiled, stream
+from streamclust.summary import summarise
 
 EVENTS = 1600
 """Events of the rehearsal: a full window, drift, a birth, a death and several refits."""
@@ -33,6 +34,8 @@ def warm_up() -> str | None:
         model.explain_one(x)
         model.assign_one(x)
         model.metrics()
+        part = summarise(X, model.freeze())
+        model.apply(part.merge(part))
         model.tick(10 * EVENTS)
     return compiled.cache_folder(stream.observe_at)
 

@@ -19,7 +19,7 @@ SCHEMA = "id bigint, x double, y double, note string"
 PLACES = np.array([[0.0, 0.0], [12.0, 1.0], [2.0, 14.0], [15.0, 15.0]])
 
 
-def rows_of(batch: int, n: int = 400, *, bad: float = 0.02, more: Sequence[str] = ()) -> list[dict]:
+def rows_of(batch: int, n: int = 300, *, bad: float = 0.02, more: Sequence[str] = ()) -> list[dict]:
     """Events around four places, the last of which is born with batch 2; some are no events."""
     rng = np.random.default_rng(batch)
     places = PLACES[rng.integers(0, 3 + (batch >= 2), n)]

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
 ]
 OPTIONS = {"window": 200, "seed": 3}
-BATCHES = [rows_of(batch) for batch in range(5)]
+BATCHES = [rows_of(batch) for batch in range(4)]
 
 
 def query_of(collector: Collector, **more) -> StreamClusterQuery:
@@ -118,5 +118,5 @@ def test_the_ten_lines_of_the_readme_run(spark, files, tmp_path):
     exec(compile(code, "README.md", "exec"), names)
     names["query"].stop()
     rows = spark.read.parquet(f"{tmp_path}/answers")
-    assert rows.count() == names["query"].totals["learned"] > 1900
-    assert rows.where("cluster >= 0").count() > 1000
+    assert rows.count() == names["query"].totals["learned"] > 1100
+    assert rows.where("cluster >= 0").count() > 600

@@ -18,6 +18,8 @@ VARIED = """
 import importlib, pkgutil, random
 import numpy as np
 from streamclust import StreamClusterer, kernels, warmup
+from streamclust.frozen import Frozen
+from streamclust.summary import Summary, summarise
 
 def signatures():
     modules = [
@@ -50,6 +52,9 @@ for options in ({}, {"p": 1.0}, {"assign": "nearest"}, {"refit": None}, {"half_l
     for cluster in model.clusters:
         model.why_not_one(x, cluster)
     model.learn_many(np.ones((5, 3), dtype=np.float32)), model.predict_many(np.ones((5, 3)))
+    frozen = Frozen.from_bytes(model.freeze().to_bytes())
+    parts = [Summary.from_bytes(summarise(np.eye(3) + i, frozen).to_bytes()) for i in range(2)]
+    model.apply(parts[0].merge(parts[1])), frozen.predict_many(np.eye(3))
     model.tick(1e6)
 late = [name for name, n in signatures().items() if n > ahead[name]]
 assert not late, late
