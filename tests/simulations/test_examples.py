@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from simulations.examples import (
@@ -15,6 +18,7 @@ from simulations.examples.telling import news
 from streamclust.events import ClusterBorn, ClusterDied
 from tests.simulations.test_scripts import is_picture
 
+FULL = {server_telemetry: 12_000, payments: 12_000, sensor_drift: 12_000, text_embeddings: 6_000}
 COLD = 300  # events in which the first clusters are found
 
 
@@ -81,3 +85,14 @@ def test_each_prints_its_story_and_writes_a_picture(example, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     (picture,) = tmp_path.iterdir()
     assert is_picture(picture)
+
+
+@pytest.mark.quality
+def test_what_the_documentation_quotes_is_what_they_print(tmp_path, capsys):
+    page = Path(__file__).parents[2] / "docs" / "examples.md"
+    quoted = re.findall(r"```none\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    for example, n in FULL.items():
+        example.main(n, tmp_path)
+    printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
+    assert quoted
+    assert {line.strip() for block in quoted for line in block.splitlines()} <= printed
