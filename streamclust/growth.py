@@ -1,4 +1,4 @@
-"""Drawing the records of the threshold tree: measures, keys, competing draws.
+"""Drawing the records of the threshold tree: keys, clocks, competing draws.
 
 One `Ground` holds what a (re)build may look at; growing is a pure function of it, so that equal
 grounds give equal trees. Source: tree.md of the design (arXiv 2512.01150, Partition_Leaf).
@@ -7,31 +7,19 @@ grounds give equal trees. Source: tree.md of the design (arXiv 2512.01150, Parti
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamclust.kernels.cuts import KeyArray, Law, first_arrivals
-from streamclust.kernels.mistakes import best_draw, calmest_cells, cell_knots, landings
+from streamclust.kernels.mistakes import best_draw, landings
+from streamclust.measures import FEWEST_POINTS, cells_for, plain_measure, tabulated
 from streamclust.nodes import MASK, Arrival, Measure, Node, Part, Record, ids_under
 from streamclust.results import FloatArray, IntArray
 
 GOLDEN = 0x9E3779B97F4A7C15
-SHARPNESS = 15.0
-"""A cell's mass shrinks by ``exp(-SHARPNESS * excess mistakes / points per center)`` ..."""
-LEAST_FACTOR = 1e-4
-"""... but never below this share: the price bound of the paper survives up to its inverse."""
-MOST_CELLS = 256
-MOST_TABLES = 64
-FEWEST_POINTS = 32
-"""Window points that a node needs to have a measure of its own."""
-SHARE_OF_CELLS = 512
-"""Cells of a node that sees the whole window; one that sees less has its share (at least 8)."""
-REPLACED_BELOW = 0.9
-"""A new draw must make fewer mistakes than this share of the incumbent's to replace it."""
-MOST_OF_PART = 0.75
-"""An incumbent that leaves more than this share of its centers in one part is out."""
 
 
 def mixed_key(*words: int) -> int:
@@ -152,7 +140,7 @@ class Ground:
     owners: IntArray
     window_size: int
 
-    def grow(self, base: int, generation: int, incumbent: Part | None = None) -> Part:
+    def grow(self, base: int, generation: int = 0, standing: Part | None = None) -> Part:
         """Grow the tree of all centers.
 
         Parameters
@@ -160,30 +148,53 @@ class Ground:
         base : int
             Key of the part.
         generation : int
-            Drawings of this part that came before.
-        incumbent : Part, optional
-            What stands there now. A node of it stays, with its updates forgotten, unless a new draw
-            makes clearly fewer mistakes.
+            Which drawing of this part it is: each has clocks of its own.
+        standing : Part, optional
+            The tree that is there now; measures keep to its anchors and scales where these will do.
         """
-        return self._grow(
-            np.arange(self.ids.size), np.arange(self.owners.size), base, generation, incumbent
+        members, rows = np.arange(self.ids.size), np.arange(self.owners.size)
+        return self._grow(members, rows, base, generation, standing)
+
+    def rival(self, node: Node, worth: float) -> Part | None:
+        """A tree that could replace `node`, drawn under clocks that it has not tried yet.
+
+        None unless its first spine is worth it by itself: of the points that only one of the two
+        spines misleads it must spare `worth` of them more than it misleads. What could be better
+        further below is found there.
+        """
+        before = self._misled(node)
+        if not before.any():
+            return None
+        members, rows = np.arange(self.ids.size), np.arange(self.owners.size)
+        record, spine, best = self._best_draw(
+            members, rows, node.record.base, node.record.generation + 1, None
         )
+        after = best.landing != best.part_of[self.owners]
+        gained = int(before.sum()) - best.mistakes
+        if gained <= 0 or gained < worth * int((before ^ after).sum()):
+            return None
+        return self._planted(members, rows, record, spine, best, None)
 
     def _grow(
-        self, members: IntArray, rows: IntArray, base: int, generation: int, incumbent: Part | None
+        self, members: IntArray, rows: IntArray, base: int, generation: int, standing: Part | None
     ) -> Part:
         if members.size == 1:
             return int(self.ids[members[0]])
-        old = incumbent if isinstance(incumbent, Node) else None
-        if old is not None:
-            generation = old.record.generation + 1
-        record, spine, best = self._best_draw(members, rows, base, generation)
-        kept = None if old is None or not self.tabulated else self._standing(old, members, rows)
-        if old is not None and kept is not None and best.mistakes >= REPLACED_BELOW * kept.mistakes:
-            best, spine = kept, list(old.spine)
-            record = replace(old.record, generation=generation)
-        else:
-            old = None
+        old = standing if isinstance(standing, Node) else None
+        measure = None if old is None else old.record.measure
+        drawn = self._best_draw(members, rows, base, generation, measure)
+        return self._planted(members, rows, *drawn, old)
+
+    def _planted(
+        self,
+        members: IntArray,
+        rows: IntArray,
+        record: Record,
+        spine: list[Arrival],
+        best: Candidate,
+        old: Node | None,
+    ) -> Node:
+        """The node of a record and its spine, with all below it."""
         node = Node(record, members.size)
         owned = best.part_of[np.searchsorted(members, self.owners[rows])]
         for j, arrival in enumerate([*spine, None]):
@@ -204,9 +215,14 @@ class Ground:
         return node
 
     def _best_draw(
-        self, members: IntArray, rows: IntArray, base: int, generation: int
+        self,
+        members: IntArray,
+        rows: IntArray,
+        base: int,
+        generation: int,
+        standing: Measure | None,
     ) -> tuple[Record, list[Arrival], Candidate]:
-        measure = self.measure(members, rows)
+        measure = self.measure(members, rows, standing)
         n = self.n_draws if self.tabulated and rows.size else 1
         first_key = mixed_key(base, 3, generation)
         keys = [(first_key + j * GOLDEN) & MASK for j in range(n)]
@@ -229,102 +245,38 @@ class Ground:
         best = Candidate(part_of, landing, mistakes)
         return record, [a for a in arrivals if a is not None], best
 
-    def _standing(self, node: Node, members: IntArray, rows: IntArray) -> Candidate | None:
-        """The node as a candidate; None when its parts have become too uneven."""
-        part_of = np.full(members.size, len(node.spine), dtype=np.int64)
+    def _misled(self, node: Node) -> NDArray[np.bool_]:
+        """Which points the spine of a node over all centers parts from their own center."""
+        part_of = np.full(self.ids.size, len(node.spine), dtype=np.int64)
         for j, part in enumerate(node.spine.values()):
-            part_of[np.searchsorted(self.ids[members], ids_under(part))] = j
-        largest = int(np.bincount(part_of).max())
-        if largest == members.size or largest > max(8, MOST_OF_PART * members.size):
-            return None
+            part_of[np.searchsorted(self.ids, ids_under(part))] = j
         cuts = [arrival for arrival, _ in node.cuts()[0]]
-        landing = np.empty(rows.size, dtype=np.int64)
+        landing = np.empty(self.owners.size, dtype=np.int64)
         landings(
-            self.points[rows],
+            self.points,
             np.array([a.feature for a in cuts], dtype=np.int64),
             np.array([a.side for a in cuts], dtype=np.int64),
             np.array([a.threshold for a in cuts], dtype=np.float64),
             landing,
         )
-        own = part_of[np.searchsorted(members, self.owners[rows])]
-        return Candidate(part_of, landing, int((landing != own).sum()))
+        misled: NDArray[np.bool_] = landing != part_of[self.owners]
+        return misled
 
-    def measure(self, members: IntArray, rows: IntArray) -> Measure:
-        """The cut measure of a part: anchor, scale and, where the window allows, tables."""
+    def measure(self, members: IntArray, rows: IntArray, standing: Measure | None) -> Measure:
+        """The cut measure of a part; with tables where the window allows."""
         centers = self.centers[members]
-        middle = (members.size - 1) // 2
-        anchor = np.partition(centers, middle, axis=0)[middle]
-        spread = np.abs(centers - anchor)
-        weights = self.weights
-        if not (spread[:, weights > 0] > 0).any():
-            # The weights changed since these centers were told apart: any difference must do.
-            reach = spread.max(axis=0)
-            weights = np.divide(1.0, reach, out=np.zeros_like(reach), where=reach > 0)
-        scale = math.ldexp(1.0, math.frexp(float((spread * weights).max()))[1])
-        none = np.full(anchor.size, -1, dtype=np.int64)
-        plain = Measure(
-            anchor, weights, scale, none, np.zeros(1, dtype=np.int64), np.empty(0), np.empty(0)
-        )
-        share = max(8, SHARE_OF_CELLS * rows.size // max(self.window_size, 1))
-        n_cells = min(MOST_CELLS, rows.size // 4, share)
+        plain = plain_measure(centers, self.weights, self.p, standing)
         if not self.tabulated or rows.size < FEWEST_POINTS:
             return plain
-        return self._tabulated(plain, centers, members, rows, spread, n_cells)
-
-    def _tabulated(
-        self,
-        plain: Measure,
-        centers: FloatArray,
-        members: IntArray,
-        rows: IntArray,
-        spread: FloatArray,
-        n_cells: int,
-    ) -> Measure:
-        """Give the heaviest features tables of the gap measure."""
-        heft = ((spread * plain.weights / plain.scale) ** self.p).sum(axis=0)
-        order = np.lexsort((self.feature_keys[: heft.size], -heft))[:MOST_TABLES]
-        features = order[heft[order] > 0]
-        shape = (features.size, 2, n_cells + 2)
-        counts = np.empty((features.size, 2), dtype=np.int64)
-        edges = np.empty((features.size, 2, n_cells + 3))
-        cuts, mistakes = np.empty(shape), np.zeros(shape, dtype=np.int64)
-        x = self.points[rows][:, features].T
-        own = self.centers[self.owners[rows]][:, features].T
-        calmest_cells(
-            np.sort(np.minimum(x, own), axis=1),
-            np.sort(np.maximum(x, own), axis=1),
-            centers,
-            plain.anchor,
-            features,
-            n_cells,
-            counts,
-            edges,
-            cuts,
-            mistakes,
-        )
-        used = np.arange(shape[2]) < counts[:, :, None]
-        excess = (mistakes - mistakes[used].min()) / (rows.size / members.size)
-        factors = np.maximum(LEAST_FACTOR, np.exp(-SHARPNESS * np.maximum(excess, 0.0)))
-        starts = np.empty(2 * features.size + 1, dtype=np.int64)
-        n_knots = int((1 + 3 * counts).sum())
-        knots, masses = np.empty(n_knots), np.empty(n_knots)
-        cell_knots(
-            plain.anchor,
-            plain.weights,
-            plain.scale,
+        return tabulated(
+            plain,
             self.p,
-            features,
-            counts,
-            edges,
-            cuts,
-            factors,
-            starts,
-            knots,
-            masses,
+            self.feature_keys,
+            centers,
+            self.points[rows],
+            self.centers[self.owners[rows]],
+            cells_for(rows.size, self.window_size),
         )
-        table_of = plain.table_of.copy()
-        table_of[features] = np.arange(features.size)
-        return plain._replace(table_of=table_of, starts=starts, knots=knots, masses=masses)
 
 
 def half_time(times: FloatArray) -> float:

@@ -12,8 +12,9 @@ from streamclust.errors import InvariantBroken
 from streamclust.growth import draw, key_below
 from streamclust.kernels.routing import leaf_of
 from streamclust.nodes import Node, RoutingTable, ids_under, nodes_under
+from streamclust.rebuilds import update_limit
 from streamclust.roster import Roster
-from streamclust.structure import Structure, update_limit
+from streamclust.structure import Structure
 
 
 def check_tree(

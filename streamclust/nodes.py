@@ -9,12 +9,13 @@ as a Poisson process). Nothing here draws a random number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from sortedcontainers import SortedDict
 
+from streamclust.kernels.routing import leaves_of
 from streamclust.results import FloatArray, IntArray
 
 MASK = (1 << 64) - 1
@@ -68,7 +69,7 @@ class Record:
     key : int
         Key of the clocks: the draw that won among those made from `base`.
     generation : int
-        How many drawings of this part came before.
+        How many drawings of this part came before, those that were not taken included.
     stop : float
         Arrivals after it do not count.
     """
@@ -78,6 +79,10 @@ class Record:
     generation: int
     measure: Measure
     stop: float
+
+    def outlasting(self) -> Record:
+        """The same record after a drawing that was not taken."""
+        return replace(self, generation=self.generation + 1)
 
 
 class Node:
@@ -239,3 +244,12 @@ def flatten(root: Part | None, corrections: Mapping[int, Correction]) -> Routing
         np.array(child, dtype=np.int64).reshape(-1, 2),
         np.array(owner, dtype=np.int64),
     )
+
+
+def answers_of(table: RoutingTable, points: FloatArray) -> IntArray:
+    """The center id of every row of `points` (n, d), or -1 without centers."""
+    out = np.full(points.shape[0], -1, dtype=np.int64)
+    if table.owner.size:
+        leaves_of(points, table.feature, table.threshold, table.child, out)
+        out = table.owner[out]
+    return out

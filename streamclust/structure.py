@@ -8,12 +8,11 @@ sections on the dynamic algorithm).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.growth import Ground, draw, key_below, mixed_key
 from streamclust.nodes import Arrival, Node, Part, copied, cuts_under, ids_under, nodes_under
@@ -23,14 +22,6 @@ from streamclust.roster import Roster
 
 Path = list[tuple[Node, Arrival | None]]
 """Nodes from the root down, each with the cut that leads on; None: the main part."""
-
-
-def update_limit(built: int) -> float:
-    """Updates that a subtree built over `built` centers bears before it is rebuilt.
-
-    A plain quarter would redraw a node of two or three centers at every update.
-    """
-    return max(8.0, built / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +88,7 @@ class Structure:
     def build(self) -> None:
         """Draw the whole tree anew."""
         ids = list(self.roster.centers)
-        self.root = self._drawn(ids, [], None) if ids else None
+        self.root = self.drawn(ids, []) if ids else None
 
     def insert(self, id: int) -> Path:
         """Place a center that the roster holds; answers the nodes that it passed."""
@@ -149,47 +140,51 @@ class Structure:
             part = part.part_at(arrival)
         return path
 
-    def rebuild_overdue(self, paths: Sequence[Path] | None = None) -> tuple[int, list[Node]]:
-        """Rebuild the topmost nodes that have had enough updates.
+    def drawn(
+        self, ids: list[int], above: Path, generation: int = 0, standing: Part | None = None
+    ) -> Part:
+        """The part of `ids` that hangs below `above`, drawn anew; see `Ground.grow`."""
+        base = mixed_key(self.drawing.seed, 0)
+        if above:
+            base = key_below(above[-1][0].record, above[-1][1])
+        return self.ground(ids, above).grow(base, generation, standing)
 
-        Looks along `paths`, which share their beginning, or everywhere. Answers the foreign cut
-        records created or removed, and the nodes that were replaced.
-        """
-        foreign, done = 0, []
-        for path in self._all_paths(self.root, []) if paths is None else paths:
-            if any(node in done for node, _ in path):
-                continue
-            for depth, (node, _) in enumerate(path):
-                if node.updates > update_limit(node.built):
-                    foreign += self.rebuild(path[:depth], node)
-                    done.append(node)
-                    break
-        return foreign, done
+    def ground(self, ids: list[int], above: Path) -> Ground:
+        """What a drawing of the part of `ids` that hangs below `above` may look at."""
+        members = np.sort(np.array(ids, dtype=np.int64))
+        row = np.minimum(np.searchsorted(members, self.owners), members.size - 1)
+        here = members[row] == self.owners
+        points = self.points[here]
+        reaching = _reaching(above, points)
+        return Ground(
+            self.drawing.p,
+            self.drawing.measure == "gap",
+            self.drawing.draws,
+            self.roster.weights,
+            self.roster.keys,
+            members,
+            self.roster.matrix(members.tolist()),
+            points[reaching],
+            row[here][reaching],
+            self.owners.size,
+        )
 
-    @property
-    def is_overdue(self) -> bool:
-        """Whether some node has had enough updates."""
-        nodes = nodes_under(self.root) if self.root is not None else ()
-        return any(node.updates > update_limit(node.built) for node in nodes)
+    def reaching(self, above: Path) -> tuple[FloatArray, IntArray]:
+        """The window points that the cuts of `above` lead on, and their owners."""
+        reaching = _reaching(above, self.points)
+        return self.points[reaching], self.owners[reaching]
 
-    def rebuild(self, above: Path, node: Node) -> int:
-        """Draw a node and all below it anew; answers the cut records created or removed."""
-        before = cuts_under(node)
-        grown = self._drawn(ids_under(node), above, node)
+    def replace(self, above: Path, node: Node, grown: Part) -> int:
+        """Put another part in a node's place; answers the cut records created or removed."""
         if above:
             _put(*above[-1], grown)
         else:
             self.root = grown
-        return len(before ^ cuts_under(grown))
-
-    def _all_paths(self, part: Part | None, above: Path) -> list[Path]:
-        if not isinstance(part, Node):
-            return [above] if above else []
-        return [
-            path
-            for arrival, below in part.parts()
-            for path in self._all_paths(below, [*above, (part, arrival)])
-        ]
+        standing = {_form(old) for old in nodes_under(node)}
+        for new in nodes_under(grown):
+            if _form(new) not in standing:
+                self.redrawn += ids_under(new)
+        return len(cuts_under(node) ^ cuts_under(grown))
 
     def _place(self, node: Node, center: FloatArray) -> Arrival | None:
         """The earliest arrival of a center at a node; None: it stays in the main part.
@@ -211,7 +206,8 @@ class Structure:
     def _added(self, part: Part, id: int, path: Path) -> Part:
         """Put a center into a part and note the nodes that it passed."""
         if isinstance(part, int):
-            return self._drawn([part, id], path, None)
+            self.redrawn += [part, id]
+            return self.drawn([part, id], path)
         arrival = self._place(part, self.roster.centers[id])
         path.append((part, arrival))
         part.size += 1
@@ -236,36 +232,10 @@ class Structure:
                     self.root = rest
                 break
 
-    def _drawn(self, ids: list[int], above: Path, incumbent: Part | None) -> Part:
-        """Draw the part of `ids` that hangs below `above`."""
-        members = np.sort(np.array(ids, dtype=np.int64))
-        row = np.minimum(np.searchsorted(members, self.owners), members.size - 1)
-        here = members[row] == self.owners
-        points, row = self.points[here], row[here]
-        for node, arrival in above:
-            stay = _reaches(node, arrival, points)
-            points, row = points[stay], row[stay]
-        ground = Ground(
-            self.drawing.p,
-            self.drawing.measure == "gap",
-            self.drawing.draws,
-            self.roster.weights,
-            self.roster.keys,
-            members,
-            self.roster.matrix(members.tolist()),
-            points,
-            row,
-            self.owners.size,
-        )
-        base = mixed_key(self.drawing.seed, 0)
-        if above:
-            base = key_below(above[-1][0].record, above[-1][1])
-        standing = {n.record.key for n in nodes_under(incumbent)} if incumbent is not None else ()
-        part = ground.grow(base, 0, incumbent)
-        for node in nodes_under(part):
-            if node.record.key not in standing:
-                self.redrawn += ids_under(node)
-        return part
+
+def _form(node: Node) -> tuple[int, tuple[Arrival, ...]]:
+    """What a node's routing is made of."""
+    return node.record.key, tuple(arrival for arrival, _ in node.cuts()[0])
 
 
 def _put(node: Node, arrival: Arrival | None, part: Part | None) -> None:
@@ -282,13 +252,13 @@ def _alive(path: Path) -> Path:
     return [(node, arrival) for node, arrival in path if node.size > 1]
 
 
-def _reaches(node: Node, arrival: Arrival | None, points: FloatArray) -> NDArray[np.bool_]:
-    """Which points reach the part that `arrival` cuts off, or the main part."""
-    stay = np.ones(points.shape[0], dtype=np.bool_)
-    for cut, _ in node.cuts()[0]:
-        parted = (points[:, cut.feature] > cut.threshold) == (cut.side == 1)
-        if cut == arrival:
-            stay &= parted
-            break
-        stay &= ~parted
-    return stay
+def _reaching(above: Path, points: FloatArray) -> IntArray:
+    """Rows of the points that the cuts of `above` lead on."""
+    rows = np.arange(points.shape[0])
+    for node, arrival in above:
+        for cut, _ in node.cuts()[0]:
+            parted = (points[rows, cut.feature] > cut.threshold) == (cut.side == 1)
+            rows = rows[parted if cut == arrival else ~parted]
+            if cut == arrival:
+                break
+    return rows

@@ -1,10 +1,11 @@
 """The dynamic explainable k-medians tree: axis-parallel cuts that change little.
 
-Owns the centers and the tree over them, and keeps both in step: every leaf answers one center, one
-comparison decides each cut, and an insert, a delete or a move touches the cut of the updated center
-alone until a subtree has seen so many updates that it is rebuilt. Source: Makarychev, Papanikolaou
-and Shan, "Dynamic Algorithm for Explainable k-medians Clustering under lp Norm", NeurIPS 2025,
-arXiv 2512.01150.
+Keeps the centers and the tree over them in step: every leaf answers one center, one comparison
+decides each cut, and an insert, a delete or a move touches the cut of the updated center alone, but
+for the rebuilds of subtrees that have seen many updates. What can be asked is in
+`streamclust.routed`, what a rebuild must be worth in `streamclust.rebuilds`. Source: Makarychev,
+Papanikolaou and Shan, "Dynamic Algorithm for Explainable k-medians Clustering under lp Norm",
+NeurIPS 2025, arXiv 2512.01150.
 """
 
 from __future__ import annotations
@@ -15,18 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamclust.boxes import Intervals, all_boxes, depth_of, path_of
 from streamclust.corrections import Corrections, learn_corrections
 from streamclust.errors import InvalidParameter
-from streamclust.export import nested
 from streamclust.growth import mixed_key
 from streamclust.invariants import check_tree
 from streamclust.kernels.cuts import KeyArray
-from streamclust.kernels.routing import assignment_costs, leaf_of, leaves_of
-from streamclust.nodes import Arrival, Node, RoutingTable, cuts_under, flatten
+from streamclust.nodes import answers_of, flatten
 from streamclust.packing import pack_corrections, unpack_corrections
+from streamclust.rebuilds import Rebuilt, is_overdue, rebuild_overdue, reconsider
 from streamclust.results import FloatArray, IntArray
 from streamclust.roster import Roster
+from streamclust.routed import RoutedTree
 from streamclust.structure import Drawing, Path, Structure
 
 
@@ -40,7 +40,7 @@ class Recourse(NamedTuple):
     foreign : int
         Cut records of other centers created or removed: 0 unless a subtree was rebuilt.
     rebuilt : int
-        Centers of the subtree that was rebuilt, or 0.
+        Centers of the subtrees that were rebuilt, or 0.
     """
 
     own: int
@@ -48,7 +48,7 @@ class Recourse(NamedTuple):
     rebuilt: int
 
 
-class ThresholdTree:
+class ThresholdTree(RoutedTree):
     """A threshold tree over centers with stable ids.
 
     Parameters
@@ -63,6 +63,13 @@ class ThresholdTree:
     leaves_per_center : int, default 8
         Bound on the leaves, corrections included, per center; 1: exactly one leaf each.
     seed : int, default 0
+
+    Attributes
+    ----------
+    counters : dict of str -> int
+        Updates, cut records that these created or removed (own and foreign), rebuilds.
+    looks : int
+        Nodes compared with new draws since the tree was made or restored.
 
     Notes
     -----
@@ -89,25 +96,17 @@ class ThresholdTree:
                 "draws and leaves_per_center must be at least 1 and n_features at least 0, got "
                 f"{draws!r}, {leaves_per_center!r}, {n_features!r}"
             )
+        keys = np.array([mixed_key(i) for i in range(n_features)], dtype=np.uint64)
+        roster = Roster(np.ones(n_features), keys)
+        super().__init__(roster, Structure(roster, Drawing(float(p), measure, draws, seed)))
         self.leaves_per_center = leaves_per_center
-        self.version = 0
         self.counters = dict.fromkeys(
             ("updates", "own_cuts", "foreign_cuts", "rebuilds", "rebuilt_centers"), 0
         )
-        keys = np.array([mixed_key(i) for i in range(n_features)], dtype=np.uint64)
-        self._roster = Roster(np.ones(n_features), keys)
-        self._structure = Structure(self._roster, Drawing(float(p), measure, draws, seed))
-        self._corrections = Corrections()
-        self._table: RoutingTable | None = None
-        self._boxes: dict[int, list[Intervals]] | None = None
+        self.looks = 0
         self._holding = False  # rebuilds wait until a batch of updates is through
 
     # -- what the tree is told about features and window ------------------------------------------
-
-    @property
-    def n_features(self) -> int:
-        """The number of features, d."""
-        return int(self._roster.weights.size)
 
     def set_features(self, weights: FloatArray, keys: KeyArray) -> None:
         """Replace the weights, and let new features join with value 0.
@@ -227,17 +226,17 @@ class ThresholdTree:
                     late.append(id)
         done += [self.insert(id, changed[id]) for id in late]
         self._holding = False
-        foreign, rebuilt = self._rebuilt(None) if rebuild else (0, 0)
-        return Recourse(sum(r.own for r in done), foreign, rebuilt)
+        rebuilt = self._count(rebuild_overdue(self._structure) if rebuild else Rebuilt(0, [], 0))
+        return Recourse(sum(r.own for r in done), rebuilt.foreign, sum(rebuilt.replaced))
 
     @property
     def is_overdue(self) -> bool:
         """Whether a subtree has had enough updates to be rebuilt, which `rebuild` does."""
-        return self._structure.is_overdue
+        return is_overdue(self._structure)
 
     def rebuild(self) -> None:
         """Rebuild what has had enough updates."""
-        self._rebuilt(None)
+        self._count(rebuild_overdue(self._structure))
 
     def copied(self) -> ThresholdTree:
         """A tree of the same centers and cuts, which changes apart from this one."""
@@ -265,9 +264,8 @@ class ThresholdTree:
         What is not clearly beaten stays as it is; meant for when the window has filled or changed.
         Under the paper's measure, which looks at no window, nothing happens.
         """
-        root = self._structure.root
-        if isinstance(root, Node) and self._structure.drawing.measure == "gap":
-            self._count(self._structure.rebuild([], root), [root])
+        if self._structure.drawing.measure == "gap":
+            self._count(reconsider(self._structure))
 
     def correct(self, points: FloatArray, labels: IntArray) -> None:
         """Learn the correction subtrees anew.
@@ -287,74 +285,13 @@ class ThresholdTree:
             learn_corrections(
                 points,
                 np.array(labels, dtype=np.int64)[living],
-                _routed(plain, points),
+                answers_of(plain, points),
                 self._roster.centers,
                 self._roster.weights,
                 self.leaves_per_center,
             )
         )
         self._changed()
-
-    # -- answers ----------------------------------------------------------------------------------
-
-    def route(self, x: FloatArray) -> int:
-        """The center id that `x` (d,) is assigned to, or -1 without centers."""
-        table = self.table()
-        if not table.owner.size:
-            return -1
-        return int(table.owner[leaf_of(x, table.feature, table.threshold, table.child)])
-
-    def route_many(self, points: FloatArray) -> IntArray:
-        """`route` for every row of `points` (n, d)."""
-        return _routed(self.table(), np.ascontiguousarray(points, dtype=np.float64))
-
-    def table(self) -> RoutingTable:
-        """The tree as flat arrays, the same object until the tree changes."""
-        if self._table is None:
-            self._table = flatten(self._structure.root, self._corrections.by_leaf)
-        return self._table
-
-    def path(self, x: FloatArray) -> list[tuple[int, bool, float]]:
-        """The comparisons that route `x`, root to leaf: (feature, ``x > threshold``, threshold)."""
-        return path_of(self.table(), x)
-
-    def boxes(self, id: int) -> list[Intervals]:
-        """Where the tree answers `id`: one interval (low, high] per bounded feature and box.
-
-        Raises
-        ------
-        UnknownCluster
-            If no center has this id.
-        """
-        self._roster.position(id)
-        if self._boxes is None:
-            self._boxes = all_boxes(self.table(), self.n_features)
-        return [dict(box) for box in self._boxes.get(id, ())]
-
-    def center(self, id: int) -> FloatArray:
-        """A copy of a center's position.
-
-        Raises
-        ------
-        UnknownCluster
-            If no center has this id.
-        """
-        return self._roster.position(id).copy()
-
-    @property
-    def ids(self) -> list[int]:
-        """The living ids, ascending."""
-        return sorted(self._roster.centers)
-
-    @property
-    def n_leaves(self) -> int:
-        """Leaves of the tree, corrections included."""
-        return int(self.table().owner.size)
-
-    @property
-    def depth(self) -> int:
-        """The most comparisons that an answer can take."""
-        return depth_of(self.table())
 
     @property
     def recourse(self) -> int:
@@ -365,36 +302,6 @@ class ThresholdTree:
     def rebuilds(self) -> int:
         """Subtrees rebuilt so far."""
         return self.counters["rebuilds"]
-
-    def cost_ratio(self, points: FloatArray) -> float:
-        """The price of explainability on `points` (n, d).
-
-        Cost of the tree's answers over the cost of the nearest centers; cost is the sum of
-        distances ``||w (x - c)||_p`` under the current weights. nan without centers or points; 1
-        where both costs are 0.
-        """
-        if not self._roster.centers or not len(points):
-            return math.nan
-        ids = np.array(self.ids, dtype=np.int64)
-        points = np.ascontiguousarray(points, dtype=np.float64)
-        answers = np.searchsorted(ids, self.route_many(points))
-        centers = self._roster.matrix(ids.tolist())
-        nearest = np.empty(len(points), dtype=np.int64)
-        answered, least = assignment_costs(
-            points, centers, self._roster.weights, self._structure.drawing.p, answers, nearest
-        )
-        if least > 0:
-            return answered / least
-        return 1.0 if answered == 0 else math.inf
-
-    def as_dict(self) -> dict[str, Any]:
-        """The tree as nested dicts, for JSON: see `streamclust.export`."""
-        return nested(self.table())
-
-    @property
-    def cuts(self) -> set[tuple[int, Arrival]]:
-        """The cut records of all centers, each with its node's key: what recourse counts."""
-        return cuts_under(self._structure.root) if self._structure.root is not None else set()
 
     # -- state ------------------------------------------------------------------------------------
 
@@ -430,27 +337,21 @@ class ThresholdTree:
         self._changed()
         if self._holding:
             return Recourse(own, 0, 0)
-        return Recourse(own, *self._rebuilt(paths))
+        rebuilt = self._count(rebuild_overdue(self._structure, paths))
+        return Recourse(own, rebuilt.foreign, sum(rebuilt.replaced))
 
-    def _rebuilt(self, paths: list[Path] | None) -> tuple[int, int]:
-        """Rebuild what is overdue along `paths`, or anywhere; foreign cuts and centers."""
-        foreign, replaced = self._structure.rebuild_overdue(paths)
-        self._count(foreign, replaced)
-        return foreign, sum(node.size for node in replaced)
-
-    def _count(self, foreign: int, replaced: list[Node]) -> None:
-        self.counters["foreign_cuts"] += foreign
-        self.counters["rebuilds"] += len(replaced)
-        self.counters["rebuilt_centers"] += sum(node.size for node in replaced)
+    def _count(self, rebuilt: Rebuilt) -> Rebuilt:
+        """Keep the books of what was looked at; corrections of leaves that changed go."""
+        self.looks += rebuilt.looked
+        self.counters["foreign_cuts"] += rebuilt.foreign
+        self.counters["rebuilds"] += len(rebuilt.replaced)
+        self.counters["rebuilt_centers"] += sum(rebuilt.replaced)
         # A correction was learned for its leaf as it was; under a new record the leaf is another.
         dropped = self._corrections.drop(self._structure.redrawn)
         self._structure.redrawn.clear()
-        if foreign or dropped:
+        if rebuilt.foreign or dropped:
             self._changed()
-
-    def _changed(self) -> None:
-        self.version += 1
-        self._table = self._boxes = None
+        return rebuilt
 
     def _check(self) -> None:
         """Assert every invariant; see `streamclust.invariants`. O(k d log^2 k).
@@ -460,12 +361,3 @@ class ThresholdTree:
         InvariantBroken
         """
         check_tree(self._roster, self._structure, self._corrections, self.table())
-
-
-def _routed(table: RoutingTable, points: FloatArray) -> IntArray:
-    """The center id of every row of `points`."""
-    out = np.full(points.shape[0], -1, dtype=np.int64)
-    if table.owner.size:
-        leaves_of(points, table.feature, table.threshold, table.child, out)
-        out = table.owner[out]
-    return out

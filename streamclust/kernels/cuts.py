@@ -132,6 +132,21 @@ def paper_mass(law: Law, i: int, x: float) -> float:
 
 
 @kernel
+def rate_beyond(law: Law, i: int) -> float:
+    """What a tabulated feature's paper's mass counts for beyond the tables: as within, on average.
+
+    At its full rate the thin rim outside all centers would outweigh everything within, and nearly
+    every center that comes later would be cut off there at once, by a cut of its own.
+    """
+    inner, outer = 0.0, 0.0
+    for side in range(2):
+        last = table_span(law, i, side)[1] - 1
+        inner += law.masses[last]
+        outer += paper_mass(law, i, law.knots[last])
+    return inner / outer if inner > 0.0 and outer > 0.0 else 1.0
+
+
+@kernel
 def mass_of(law: Law, i: int, side: int, x: float) -> float:
     """No arrival of feature `i` with a larger mark cuts `x`.
 
@@ -144,9 +159,10 @@ def mass_of(law: Law, i: int, side: int, x: float) -> float:
         return float(min(outer * (1.0 + SLACK), HIGHEST))
     edge = law.knots[last]
     if (x > edge) if side == 1 else (x < edge):
-        beyond = outer - paper_mass(law, i, edge)
+        rate = rate_beyond(law, i)
+        beyond = rate * (outer - paper_mass(law, i, edge))
         inner = law.masses[last]
-        return float(min((inner + beyond) + SLACK * (inner + outer), HIGHEST))
+        return float(min((inner + beyond) + SLACK * (inner + rate * outer), HIGHEST))
     low, high = begin, last  # the last knot that `x` lies beyond
     while low < high:
         middle = (low + high + 1) // 2
@@ -174,7 +190,7 @@ def threshold_of(law: Law, i: int, side: int, mark: float) -> float:
         edge = law.anchor[i]
         if last >= begin:
             edge = law.knots[last]
-            mark = (mark - law.masses[last]) + paper_mass(law, i, edge)
+            mark = (mark - law.masses[last]) / rate_beyond(law, i) + paper_mass(law, i, edge)
         offset = root(mark, law.p) * law.scale / law.weights[i]
         if side == 1:
             return float(max(law.anchor[i] + offset, edge))

@@ -169,6 +169,28 @@ def test_thresholds_grow_outward_with_the_mark():
     assert up[-1] > 4.0
 
 
+@pytest.mark.parametrize("x", [5.0, 8.0, -6.0])
+def test_beyond_the_tables_mass_goes_on_as_within(x):
+    law = law_of([0.0], p=2.0, scale=2.0, tables=TABLES)
+    share = TABLE_MASSES[-1] / (TABLE_KNOTS[-1] / 2.0) ** 2
+    assert mass_of(law, 0, int(x > 0), x) == pytest.approx(share * (x / 2.0) ** 2)
+
+
+def test_a_side_without_tables_takes_the_rate_of_the_other():
+    bare = (np.zeros(1), np.zeros(1))
+    law = law_of([0.0], p=2.0, scale=2.0, tables=(bare, TABLES[1]))
+    share = TABLE_MASSES[-1] / (TABLE_KNOTS[-1] / 2.0) ** 2
+    assert mass_of(law, 0, 0, -1.0) == pytest.approx(share * 0.25)
+    assert threshold_of(law, 0, 0, share * 0.25) == pytest.approx(-1.0)
+
+
+def test_tables_whose_masses_are_all_zero_leave_the_papers_rate():
+    nothing = np.zeros(3)
+    law = law_of([0.0], scale=1.0, tables=((nothing, nothing), (np.array([0.0, 1, 2]), nothing)))
+    assert mass_of(law, 0, 1, 3.0) == pytest.approx(5.0)
+    assert threshold_of(law, 0, 1, 5.0) == pytest.approx(3.0)
+
+
 @pytest.mark.parametrize("x", [0.4, 2.0, 3.5, 6.0, -2.0])
 def test_under_a_table_times_are_exponential_in_the_tables_mass(x):
     law = law_of([0.0], scale=2.0, tables=TABLES)

@@ -33,8 +33,17 @@ def test_under_the_papers_measure_the_ratio_grows_no_faster_than_the_theorem(p):
     assert growth - half_width <= 0
 
 
+@pytest.mark.parametrize("measure", ["gap", "paper"])
 @pytest.mark.parametrize("kind", ["random", "sorted", "drifting"])
-def test_a_hundred_centers_change_little_per_update(kind):
-    results = [run(100, kind, "gap", 200, seed) for seed in range(3)]
+def test_a_hundred_centers_change_little_per_update(kind, measure):
+    results = [run(100, kind, measure, 200, seed) for seed in range(3)]
     assert all(r["foreign"] == 0 for r in results)
     assert np.mean([r["k_times_share"] for r in results]) <= 1
+
+
+def test_a_thousand_centers_change_no_more_and_the_tree_stays_as_good_as_a_fresh_one():
+    result = run(1000, "random", "gap", 500)
+    assert result["foreign"] == 0
+    assert result["k_times_share"] <= 1
+    worn, fresh = result["price"]
+    assert worn <= 1.2 * fresh

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamclust import export
 from streamclust.errors import InvalidParameter, InvariantBroken, UnknownCluster
-from streamclust.structure import update_limit
+from streamclust.rebuilds import WORTH, pays, uneven, update_limit
 from streamclust.tree import ThresholdTree
 from tests.kernels.mistakes_references import distances
 from tests.streamclust.tree_model import built_at_once, told
@@ -300,7 +300,8 @@ class TestRebuilds:
             tree.insert(200 + step, rng.normal(size=3))
             assert tree._structure.root is root
         assert tree.insert(300, rng.normal(size=3)).rebuilt == 126
-        assert tree._structure.root.record.key != root.record.key
+        assert tree._structure.root is not root
+        assert tree.rebuilds == tree.looks == 1
 
     def test_an_incumbent_stays_when_nothing_better_is_drawn(self):
         centers, points = blobs(10, k=6, n=600)
@@ -318,6 +319,104 @@ class TestRebuilds:
         tree.reconsider()
         tree._check()
         assert tree.cost_ratio(points) < blind
+
+    @pytest.mark.parametrize("kind", ["blind", "stale"])
+    def test_what_is_replaced_pays_for_the_answers_that_it_changes(self, kind):
+        centers, points = blobs(24, k=60, n=1200)
+        owners = distances(points, centers, 1.0, 2.0).argmin(axis=1)
+        tree = tree_of(centers, None if kind == "blind" else points + 3)
+        tree.set_window(points, owners)
+        paid = []
+        for _ in range(4):
+            before = tree.route_many(points)
+            tree.reconsider()
+            tree._check()
+            after = tree.route_many(points)
+            gained = int((after == owners).sum()) - int((before == owners).sum())
+            changed = int((before != after).sum())
+            assert gained >= WORTH * changed
+            paid.append(gained)
+        assert paid[0] > 0
+
+    def test_a_rival_must_gain_enough(self):
+        centers, points = blobs(25, k=8)
+        tree = tree_of(centers, points)
+        root, owners = tree._structure.root, tree.route_many(points)
+        twin = tree_of(centers, measure="paper", seed=5)
+        rival, other = twin._structure.root, twin.route_many(points)
+        assert not pays(root, rival, points, owners)  # it only spoils
+        assert not pays(root, root, points, owners)  # it changes nothing
+        assert pays(root, rival, points, other)
+        changed = np.flatnonzero(owners != other)
+        for share, worth in ((0.15, False), (0.25, True)):
+            mixed = np.full(len(points), 99)  # the changed answers were all wrong
+            mixed[changed[: math.ceil(share * changed.size)]] = other[
+                changed[: math.ceil(share * changed.size)]
+            ]
+            assert pays(root, rival, points, mixed) is worth
+
+    def test_a_draw_that_was_not_taken_is_not_tried_again(self):
+        centers, points = blobs(26, k=30)
+        tree = tree_of(centers, points)
+        root = tree._structure.root
+        generation = root.record.generation
+        tree.reconsider()
+        assert tree._structure.root is root
+        assert root.record.generation == generation + 1
+        assert (root.updates, root.built) == (0, 30)
+
+    def test_an_uneven_node_is_drawn_anew_whatever_it_costs(self):
+        rng = np.random.default_rng(7)
+        centers = rng.uniform(-10, 10, size=(40, 4))
+        tree = tree_of(centers)
+        root = tree._structure.root
+        assert not uneven(root)
+        for step in range(400):
+            tree.insert(100 + step, centers[0] + rng.normal(size=4))
+        tree._check()
+        assert tree.depth < 60
+        assert tree._structure.root is not root
+        assert not uneven(tree._structure.root)
+
+    def test_under_the_papers_measure_a_rebuild_keeps_clocks_and_central_anchors(self):
+        rng = np.random.default_rng(8)
+        tree = tree_of(rng.normal(size=(200, 3)), measure="paper")
+        root = tree._structure.root
+        record, before = root.record, tree.cuts
+        for _ in range(200):
+            if tree._structure.root is root:
+                tree.move(int(rng.choice(tree.ids)), rng.normal(size=3))
+        assert tree._structure.root is not root
+        renewed = tree._structure.root.record
+        assert renewed.key == record.key
+        assert np.array_equal(renewed.measure.anchor, record.measure.anchor)
+        assert len(before - tree.cuts) < 0.5 * len(before)
+        tree._check()
+
+    def test_under_the_papers_measure_an_anchor_beyond_the_quartiles_is_renewed(self):
+        rng = np.random.default_rng(9)
+        tree = tree_of(rng.normal(size=(100, 2)), measure="paper")
+        anchor = tree._structure.root.record.measure.anchor
+        for id in range(100):
+            tree.move(id, rng.normal(size=2) + np.array([30.0, 0.0]))
+        renewed = tree._structure.root.record.measure.anchor
+        assert renewed[0] > 20 > anchor[0]
+        tree._check()
+
+    def test_later_centers_make_few_cuts_of_their_own_at_the_top(self):
+        rng = np.random.default_rng(10)
+        centers = rng.uniform(-10, 10, size=(100, 16))
+        own = rng.integers(0, 100, size=2000)
+        tree = ThresholdTree(16)
+        tree.set_window(centers[own] + rng.normal(size=(2000, 16)), own)
+        tree.build(dict(enumerate(centers)))
+        root = tree._structure.root
+        root.built = 10_000  # it is not looked at
+        before = len(root.spine)
+        for step in range(200):
+            tree.insert(100 + step, rng.uniform(-10, 10, size=16))
+        assert tree._structure.root is root
+        assert len(root.spine) <= before + 3
 
     def test_a_record_is_dropped_with_its_second_last_center(self):
         tree = tree_of([[0.0], [1.0]])

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from streamclust import structure
+from streamclust import rebuilds
 from streamclust.errors import InvalidParameter
 from streamclust.tree import ThresholdTree
 from tests.streamclust.tree_model import built_at_once, told
@@ -114,7 +114,7 @@ def actions(tree, rng, n, place, live):
 
 def loop(seed, n, limit, monkeypatch):
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(structure, "update_limit", lambda built: max(limit, built / 4))
+    monkeypatch.setattr(rebuilds, "update_limit", lambda built: max(limit, built / 4))
     d, kind = int(rng.integers(1, 6)), seed % 3
     tree = ThresholdTree(
         d,
