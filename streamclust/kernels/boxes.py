@@ -32,6 +32,16 @@ def edge(threshold: FloatArray, node: int, side: int) -> float:
 
 
 @kernel
+def copy(
+    size: int, features: IntArray, bounds: IntArray, to_features: IntArray, to_bounds: IntArray
+) -> None:
+    """Copy a box. By hand, as everything here: slices would take seconds longer to compile."""
+    for i in range(size):
+        to_features[i] = features[i]
+        to_bounds[i, 0], to_bounds[i, 1] = bounds[i, 0], bounds[i, 1]
+
+
+@kernel
 def join(
     a: int,
     b: int,
@@ -86,7 +96,7 @@ def join(
     if at >= 0:  # free now
         for i in range(at, sizes[a] - 1):
             features[a, i] = features[a, i + 1]
-            bounds[a, i] = bounds[a, i + 1]
+            bounds[a, i, 0], bounds[a, i, 1] = bounds[a, i + 1, 0], bounds[a, i + 1, 1]
         sizes[a] -= 1
     return True
 
@@ -141,25 +151,22 @@ def boxes(
         node, size = stack[top], stack_sizes[top]
         if node < 0:
             answers[found], sizes[found] = rank[~node], size
-            features[found, :size] = stack_features[top, :size]
-            bounds[found, :size] = stack_bounds[top, :size]
+            copy(size, stack_features[top], stack_bounds[top], features[found], bounds[found])
             found += 1
             continue
-        box_features[:size] = stack_features[top, :size]
-        box_bounds[:size] = stack_bounds[top, :size]
+        copy(size, stack_features[top], stack_bounds[top], box_features, box_bounds)
         at = 0
         while at < size and box_features[at] != feature[node]:
             at += 1
         if at == size:
             box_features[at] = feature[node]
-            box_bounds[at] = OPEN
+            box_bounds[at, 0] = box_bounds[at, 1] = OPEN
         for side in range(1, -1, -1):
             limit = edge(threshold, box_bounds[at, side], side)
             if (threshold[node] < limit) if side == 1 else (threshold[node] > limit):
                 stack[top], stack_sizes[top] = child[node, side], max(size, at + 1)
                 n = stack_sizes[top]
-                stack_features[top, :n] = box_features[:n]
-                stack_bounds[top, :n] = box_bounds[:n]
+                copy(n, box_features, box_bounds, stack_features[top], stack_bounds[top])
                 stack_bounds[top, at, 1 - side] = node
                 inner = edge(threshold, box_bounds[at, 1 - side], 1 - side)
                 if (inner > threshold[node]) if side == 1 else (inner < threshold[node]):
@@ -183,7 +190,8 @@ def collect(
     for box in range(found):
         counts[answers[box]] += 1
     order, begins = np.empty(found, dtype=np.int64), np.zeros(n_ranks, dtype=np.int64)
-    begins[1:] = np.cumsum(counts)[:-1]
+    for r in range(1, n_ranks):
+        begins[r] = begins[r - 1] + counts[r - 1]
     filled = begins.copy()
     for box in range(found):
         order[filled[answers[box]]] = box
@@ -197,24 +205,28 @@ def collect(
                 joined = join(mine[i], mine[j], threshold, sizes, features, bounds)
                 j += 1
             if joined:
-                mine[j - 1 : counts[r] - 1] = mine[j : counts[r]].copy()
                 counts[r] -= 1
+                for later in range(j - 1, counts[r]):
+                    mine[later] = mine[later + 1]
                 i = 0
             else:
                 i += 1
-    n_boxes, n = counts.sum(), 0
-    flat_sizes = np.empty(n_boxes, dtype=np.int64)
-    flat_features = np.empty(sizes[:found].sum(), dtype=np.int64)
-    flat_bounds = np.empty((flat_features.size, 2), dtype=np.int64)
-    at = 0
+    n_boxes, n = 0, 0
     for r in range(n_ranks):
-        for box in order[begins[r] : begins[r] + counts[r]]:
+        for i in range(begins[r], begins[r] + counts[r]):
+            n_boxes, n = n_boxes + 1, n + sizes[order[i]]
+    flat_sizes = np.empty(n_boxes, dtype=np.int64)
+    flat_features = np.empty(n, dtype=np.int64)
+    flat_bounds = np.empty((n, 2), dtype=np.int64)
+    at, n = 0, 0
+    for r in range(n_ranks):
+        for i in range(begins[r], begins[r] + counts[r]):
+            box = order[i]
             size = sizes[box]
             flat_sizes[at] = size
-            flat_features[n : n + size] = features[box, :size]
-            flat_bounds[n : n + size] = bounds[box, :size]
+            copy(size, features[box], bounds[box], flat_features[n:], flat_bounds[n:])
             at, n = at + 1, n + size
-    return counts, flat_sizes, flat_features[:n], flat_bounds[:n]
+    return counts, flat_sizes, flat_features, flat_bounds
 
 
 @kernel
