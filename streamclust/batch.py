@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.errors import InvalidPoint
-from streamclust.features import ACCEPTED, LARGEST, check_value, table_of
+from streamclust.features import ACCEPTED, LARGEST, check_value, key_of, table_of
 from streamclust.results import FeatureName, FloatArray
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -199,7 +199,7 @@ def _content(
     mixed = np.full(len(values), GOLDEN)
     with np.errstate(over="ignore"):
         for name, column in zip((*names, -1, -2), every, strict=True):
-            key = np.uint64(_hash(f"{type(name).__name__}:{name}".encode()))
+            key = np.uint64(key_of(name))
             fresh = _mix(mixed * GOLDEN + (column.view(np.uint64) ^ key))
             mixed = np.where(np.isnan(column), mixed, fresh)
         order = np.argsort(mixed, kind="stable")

@@ -262,8 +262,7 @@ def _seek_births(
             continue
         touched, around = stream.store_outlier(row, weights, tracker.micro, counts, gauges)
         store = tracker.centers, tracker.stats, tracker.micro
-        heavy = around >= gauges[stream.MIN_WEIGHT]
-        if heavy and stream.gather(touched, weights, *store, counts, gauges):
+        if stream.gather(touched, around, weights, *store, counts, gauges):
             counts[stream.ALERTS] = stream.BORN
             found = tracker.react(weights)
             events += found

@@ -64,8 +64,8 @@ class FeatureSpace:
 
     @property
     def keys(self) -> NDArray[np.uint64]:
-        """A stable 64-bit key per feature, from its name alone: feature order does not matter."""
-        return np.array([_key(name) for name in self.names], dtype=np.uint64)
+        """The key of every feature, see `key_of`: feature order does not matter."""
+        return np.array([key_of(name) for name in self.names], dtype=np.uint64)
 
     def read(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> int:
         """Read an event that has exactly the known features into the shared row.
@@ -272,7 +272,8 @@ def _getter(names: tuple[FeatureName, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda x: tuple(x[name] for name in names)
 
 
-def _key(name: FeatureName) -> int:
+def key_of(name: FeatureName) -> int:
+    """Return a stable 64-bit key of a feature, from its name alone."""
     digest = blake2b(f"{type(name).__name__}:{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 

@@ -35,15 +35,13 @@ from streamclust_adapters.live import (
     lasting,
 )
 from streamclust_adapters.lives import lineage
+from streamclust_adapters.records import MAX_BYTES
 
 KEPT = 10_000
 """Changes that are remembered, as many as a model's own log has."""
 
 RECENT = 1_000
 """Answers of which shares are taken."""
-
-LONGEST = 1 << 20
-"""Bytes of a line that is still waited for."""
 
 OWN = {"event", "cluster", "region", "rule", "partition", "offset"}
 """The names of an answer's own fields; any other one is the id of its event."""
@@ -87,8 +85,10 @@ class Lines:
         if not block:
             return
         *whole, self._tail = (self._tail + block).split(b"\n")
-        if len(self._tail) > LONGEST:
-            raise AdapterError(f"{self.name}, line {self.number + 1}: longer than {LONGEST} bytes")
+        if len(self._tail) > MAX_BYTES:
+            raise AdapterError(
+                f"{self.name}, line {self.number + 1}: longer than {MAX_BYTES} bytes"
+            )
         for line in whole:
             self.number += 1
             yield line

@@ -113,7 +113,18 @@ def check_input(options: dict[str, Any], own_names: Collection[str]) -> None:
         raise click.UsageError("--no-learn changes no model, so there is none to --snapshot")
     if options["id_field"] in own_names:
         raise click.UsageError(f"--id-field {options['id_field']}: an answer has such a field")
-    if options["time_unit"] == "seconds" and options["time_field"] is None:
-        raise click.UsageError("--time-unit seconds needs --time-field NAME")
+    check_time(options)
     if fields_of(options).selected == ():
         raise click.UsageError("--features leaves no feature beside the other named fields")
+
+
+def check_time(options: dict[str, Any]) -> None:
+    """Refuse a clock of seconds that nothing tells.
+
+    Raises
+    ------
+    click.UsageError
+        When it has none.
+    """
+    if options["time_unit"] == "seconds" and options["time_field"] is None:
+        raise click.UsageError("--time-unit seconds needs --time-field NAME")

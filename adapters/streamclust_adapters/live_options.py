@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamclust_adapters.input_options import guess_format
+from streamclust_adapters.input_options import fields_of, guess_format
 from streamclust_adapters.launch import names
 
 if TYPE_CHECKING:
@@ -76,12 +76,5 @@ def check_live(options: dict[str, Any]) -> None:
 def decoder_of(options: dict[str, Any]) -> LineDecoder:
     """What reads the lines of the source."""
     from streamclust_adapters.codec import decoder
-    from streamclust_adapters.decoding import Fields
 
-    fields = Fields(
-        features=options["features"],
-        ignore=frozenset(options["ignore"] or ()),
-        time=options["time_field"],
-        key=options["id_field"],
-    )
-    return decoder(options["form"] or guess_format(options["source"]), fields)
+    return decoder(options["form"] or guess_format(options["source"]), fields_of(options))

@@ -84,6 +84,13 @@ class Progress:
             self._stream.flush()
 
 
+def print_refused(totals: Totals) -> None:
+    """Tell on stderr what was refused, if anything was."""
+    if totals.refused:
+        told = f"{totals.refused:,} refused; first refusal: {totals.first_refusal}"
+        print(told, file=sys.stderr)
+
+
 def print_summary(model: Described, totals: Totals, resumed_after: int | None) -> None:
     """Tell on stderr what a run did and what the model knows at its end."""
     lines = [f"{totals.answered:,} events answered, {totals.refused:,} refused"]

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import click
 
+from streamclust_adapters.input_options import check_time
 from streamclust_adapters.launch import failures
 from streamclust_adapters.live_options import check_live, decoder_of, live_options
 from streamclust_adapters.options import RunCommand, given_parameters, model_options
@@ -71,7 +72,7 @@ def _feed(options: dict[str, Any], given: dict[str, object], page: Any, shutdown
     """Show what there is until it ends."""
     from streamclust import StreamClusterer
     from streamclust.warmup import compiling
-    from streamclust_adapters import feeds
+    from streamclust_adapters import feeds, report
 
     if options["source"] is None:
         feeds.attach(options["attach"], options["answers"], page, shutdown)
@@ -87,9 +88,7 @@ def _feed(options: dict[str, Any], given: dict[str, object], page: Any, shutdown
             follow=options["follow"],
             why=True,
         )
-    if totals.refused:
-        told = f"{totals.refused:,} refused; first refusal: {totals.first_refusal}"
-        click.echo(told, err=True)
+    report.print_refused(totals)
 
 
 def _check_usage(options: dict[str, Any], given: dict[str, object]) -> None:
@@ -100,8 +99,7 @@ def _check_usage(options: dict[str, Any], given: dict[str, object]) -> None:
         decoder_of(options)  # the layout is known, or told to be missing, before anything is served
     elif given:
         raise click.UsageError("the model of --attach is the worker's; no parameter is accepted")
-    if options["time_unit"] == "seconds" and options["time_field"] is None:
-        raise click.UsageError("--time-unit seconds needs --time-field NAME")
+    check_time(options)
 
 
 def _token(options: dict[str, Any]) -> str | None:

@@ -35,7 +35,7 @@ def top(snapshot: Path | None, seconds: float, **options: Any) -> None:
     check_live(options)
     with failures(), ExitStack() as stack:
         from streamclust import StreamClusterer
-        from streamclust_adapters import feeds
+        from streamclust_adapters import feeds, report
         from streamclust_adapters.runner import Shutdown
         from streamclust_adapters.top import Page
 
@@ -51,6 +51,5 @@ def top(snapshot: Path | None, seconds: float, **options: Any) -> None:
             totals = feeds.learn(model, options["source"], decoder, page, shutdown, follow=follow)
         else:
             feeds.attach(options["attach"], options["answers"], page, shutdown, once=once)
-    if totals is not None and totals.refused:
-        told = f"{totals.refused:,} refused; first refusal: {totals.first_refusal}"
-        click.echo(told, err=True)
+    if totals is not None:
+        report.print_refused(totals)

@@ -311,6 +311,7 @@ def store_outlier(
 @kernel
 def gather(
     touched: int,
+    around: float,
     weights: FloatArray,
     centers: FloatArray,
     stats: FloatArray,
@@ -320,10 +321,14 @@ def gather(
 ) -> bool:
     """Look for a new cluster around a micro-center; leave its center in the scratch row.
 
+    `touched` and `around` are what `store_outlier` returned: where too little lies around it, there
+    is none.
     Mean-shift steps with a ball of the reach find the group. It is a cluster if it is heavy enough,
     denser than its surroundings (the shell between one and two reaches holds less than half of its
     weight; uniform noise holds more) and outside every fence.
     """
+    if around < gauges[MIN_WEIGHT]:
+        return False
     d, p, reach = weights.shape[0], gauges[P], gauges[REACH]
     group = micro[micro.shape[0] - 1]
     for j in range(d):
@@ -512,9 +517,7 @@ def observe(
                 counts[OUTLIERS] += 1
                 counts[LOOK_OUTLIERS] += 1
                 touched, around = store_outlier(row, weights, micro, counts, gauges)
-                if around >= gauges[MIN_WEIGHT] and gather(
-                    touched, weights, centers, stats, micro, counts, gauges
-                ):
+                if gather(touched, around, weights, centers, stats, micro, counts, gauges):
                     counts[ALERTS] |= BORN
             if k > 0 and silent(watched, stats, gauges):
                 counts[ALERTS] |= DIED

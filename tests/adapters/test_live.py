@@ -16,11 +16,12 @@ from streamclust.events import (
     RefitDone,
     RuleChanged,
 )
-from streamclust_adapters.attached import LONGEST, RECENT, Attached, Lines
+from streamclust_adapters.attached import RECENT, Attached, Lines
 from streamclust_adapters.encoder import Encoder
 from streamclust_adapters.feeds import COST, LEAST, WHY, Heard, Pace
 from streamclust_adapters.inputs import NextFile
 from streamclust_adapters.live import ANSWERS, CHANGES, POINTS, Course, Watched, lasting
+from streamclust_adapters.records import MAX_BYTES
 from streamclust_adapters.testing import MemoryPosition, MemoryRecord
 from tests.adapters.commands import REAL, blobs, lines, run
 
@@ -165,7 +166,7 @@ def test_lines_come_in_pieces():
         (answer(1, 0), "no field 'kind'"),
         (b'{"kind": "Nothing"}\n', "unknown kind 'Nothing'"),
         (b"\xff\n", "line 1: no change event"),
-        (b"x" * (LONGEST + 1), "longer than"),
+        (b"x" * (MAX_BYTES + 1), "longer than"),
     ],
 )
 def test_a_wrong_line_of_changes_is_named(line, words):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
 
-REQUIRED = "STREAMCLUST_REQUIRE_BROWSER"
+from tests.demands import demand
 
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory):
     """One browser for all tests; nothing is downloaded."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if browser is None or driver is None:
-        if os.environ.get(REQUIRED):
-            pytest.fail(f"{REQUIRED} is set, and chromium or chromedriver is not there")
-        pytest.skip("chromium and chromedriver are not there (Debian: chromium, chromium-driver)")
+    lacking = browser is None or driver is None
+    why = "chromium and chromedriver are not there (Debian: chromium, chromium-driver)"
+    demand(why if lacking else None, "STREAMCLUST_REQUIRE_BROWSER")
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

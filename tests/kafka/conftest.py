@@ -11,18 +11,17 @@ import os
 import pytest
 
 from tests.adapters.commands import REAL, SMALL, run
+from tests.demands import demand
 from tests.kafka.brokers import Kafka, missing
 from tests.kafka.clusters import Cluster, Guarded
 from tests.kafka.worlds import World
 
 
 def demand_java():
-    """Skip, or fail where that is asked for, what this machine cannot run."""
-    if (why := missing()) is not None:
-        why = f"{why}; or name a broker with STREAMCLUST_KAFKA"
-        if os.environ.get("STREAMCLUST_REQUIRE_KAFKA"):
-            pytest.fail(why)
-        pytest.skip(why)
+    """Go on only where a broker can be run."""
+    why = missing()
+    told = None if why is None else f"{why}; or name a broker with STREAMCLUST_KAFKA"
+    demand(told, "STREAMCLUST_REQUIRE_KAFKA")
 
 
 @pytest.fixture(scope="session")
