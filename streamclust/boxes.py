@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -43,6 +43,32 @@ class Boxes(NamedTuple):
         starts = np.concatenate([[0], np.cumsum(self.sizes)])[ends]
         cuts = zip(ends.tolist(), starts.tolist(), strict=True)
         return [(a[0], b[0], a[1], b[1]) for a, b in pairwise(cuts)]
+
+
+class Outline(NamedTuple):
+    """The boxes of every center of a tree.
+
+    Attributes
+    ----------
+    places : mapping of center id to its place in `boxes`
+    boxes : Boxes
+    prints : mapping of center id to bytes that differ where its boxes do
+    """
+
+    places: Mapping[int, int]
+    boxes: Boxes
+    prints: Mapping[int, bytes]
+
+
+def outline_of(table: RoutingTable, ids: Sequence[int], n_features: int) -> Outline:
+    """Return the outline of a table whose leaves have these ids."""
+    boxes = boxes_of(table, ids, n_features)
+    sizes, features, edges = boxes.sizes, boxes.features, boxes.edges
+    prints = {
+        id: sizes[first:last].tobytes() + features[begin:end].tobytes() + edges[begin:end].tobytes()
+        for id, (first, last, begin, end) in zip(ids, boxes.spans(), strict=True)
+    }
+    return Outline({id: place for place, id in enumerate(ids)}, boxes, prints)
 
 
 def boxes_of(table: RoutingTable, ids: Sequence[int], n_features: int) -> Boxes:

@@ -386,7 +386,7 @@ class Engine:
         else:
             raise InvariantBroken(f"one event caused more than {MAX_RECORDS} records")
         points, weights = self.recent.points(self.tracker.tick), self.scaling.weights
-        full, write = self.window.is_full, self.answers.rules.texts
+        full, write = self.window.is_full, self.answers.rules.telling
         changes += self.router.settle(self.tracker, points, weights, full, write)
         self._refresh()
         return self._tell(changes)

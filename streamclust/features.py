@@ -47,6 +47,8 @@ class FeatureSpace:
         Features in the order of rows.
     columns : tuple
         Features in the order in which they were first seen.
+    keys : uint64 array of shape (n_features,)
+        See `key_of`: the order of features does not matter.
     row : array of shape (1, n_features + 2)
         What `read` wrote last.
     """
@@ -61,11 +63,6 @@ class FeatureSpace:
     def n_features(self) -> int:
         """The number of known features."""
         return len(self.names)
-
-    @property
-    def keys(self) -> NDArray[np.uint64]:
-        """The key of every feature, see `key_of`: feature order does not matter."""
-        return np.array([key_of(name) for name in self.names], dtype=np.uint64)
 
     def read(self, x: Mapping[FeatureName, Any], time: float, weight: float) -> int:
         """Read an event that has exactly the known features into the shared row.
@@ -220,6 +217,7 @@ class FeatureSpace:
     def _know(self, names: tuple[FeatureName, ...], columns: tuple[FeatureName, ...]) -> None:
         self.names, self.columns = names, columns
         self._d = len(names)
+        self.keys: NDArray[np.uint64] = np.array([*map(key_of, names)], dtype=np.uint64)
         self._position = {name: j for j, name in enumerate(names)}
         self.row: FloatArray = np.zeros((1, self._d + 2))
         self._buffer, self._address = self.row.data, address_of(self.row)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamclust.boxes import Intervals, all_boxes, depth_of, path_of
+from streamclust.boxes import Intervals, Outline, all_boxes, depth_of, outline_of, path_of
 from streamclust.corrections import Corrections
 from streamclust.export import nested
 from streamclust.kernels.routing import assignment_costs, leaf_of
@@ -35,6 +35,7 @@ class RoutedTree:
         self._structure = structure
         self._corrections = Corrections()
         self._table: RoutingTable | None = None
+        self._outline: Outline | None = None
         self._boxes: dict[int, list[Intervals]] | None = None
 
     @property
@@ -58,6 +59,12 @@ class RoutedTree:
         if self._table is None:
             self._table = flatten(self._structure.root, self._corrections.by_leaf)
         return self._table
+
+    def outline(self) -> Outline:
+        """The boxes of all centers, the same object until the tree changes."""
+        if self._outline is None:
+            self._outline = outline_of(self.table(), self.ids, self.n_features)
+        return self._outline
 
     def path(self, x: FloatArray) -> list[tuple[int, bool, float]]:
         """The comparisons that route `x`, root to leaf: (feature, ``x > threshold``, threshold)."""
@@ -133,4 +140,4 @@ class RoutedTree:
 
     def _changed(self) -> None:
         self.version += 1
-        self._table = self._boxes = None
+        self._table = self._outline = self._boxes = None

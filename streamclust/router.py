@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.beside import Beside
-from streamclust.boxes import Boxes, boxes_of
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -33,7 +32,7 @@ from streamclust.events import (
 from streamclust.kernels import stream
 from streamclust.renewal import Lesson, lesson_of, renew, renewed
 from streamclust.results import NOISE, FloatArray, IntArray
-from streamclust.texts import Text
+from streamclust.texts import Telling, Text
 from streamclust.tracker import NEVER, CenterTracker
 from streamclust.tree import ThresholdTree
 
@@ -48,8 +47,8 @@ SOONER = 4
 MOST_MOVES = 8
 """Centers that move at once and are followed at once beside the stream; of more, none is."""
 
-Slots = Mapping[int, Sequence[int]]
-"""Slots of the centers of each cluster."""
+Centers = Mapping[int, Sequence[int]]
+"""Ids of the centers of each cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Router:
         self._beside = beside
         self._features: tuple[FloatArray, NDArray[np.uint64]] | None = None
         self._texts: dict[int, Text] = {}
-        self._boxes: dict[int, bytes] = {}  # of clusters
+        self._prints: dict[int, bytes] = {}  # of the boxes of clusters
         self._clusters: list[int] = []  # of the centers
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._coming: dict[int, FloatArray] = {}
@@ -138,7 +137,7 @@ class Router:
         points: FloatArray,
         weights: FloatArray,
         full: bool,
-        write: Callable[[Boxes, Slots], dict[int, Text]],
+        write: Callable[[Centers], Telling],
     ) -> tuple[Change | RuleRedrawn, ...]:
         """Bring everything that depends on the tree up to date, if it changed.
 
@@ -150,7 +149,7 @@ class Router:
             Scaling weights.
         full : bool
             Whether the window is.
-        write : function from boxes by slot and the slots of clusters to the clusters' texts
+        write : function from the centers of clusters to the clusters' texts
         """
         rebuilds, known = self.tree.rebuilds, self.tree.ids
         inline = self._at_once or not self._beside
@@ -168,18 +167,21 @@ class Router:
         drifted = self._moved and slipped and tracker.tick >= self._corrected + RELEARN
         if inline:
             self._drop(tracker)
-        overdue = not inline and self.tree.is_overdue
+        overdue, later = not inline and self.tree.is_overdue, None
         if self._pending is None and (self._again or drifted or overdue):
             lesson = self._lesson(tracker, points, weights)
             if inline:
                 renew(self.tree, lesson)
             else:
                 tracker.counts[stream.NEXT_TREE] = self._beside.due(tracker.tick, full, SOONER)
-                self._submit(self.tree.copied(), lesson.kept())
+                later = self.tree.copied(), lesson.kept()
                 self._late = set()
         self._stale = self._looked = self._at_once = False
         self._coming = {}
-        return self._told(tracker, write)
+        told = self._told(tracker, write)
+        if later is not None:  # last, for the thread takes turns with whoever is at work
+            self._submit(*later)
+        return told
 
     def _follow(self, tracker: CenterTracker, known: list[int], inline: bool) -> None:
         """Let the tree have the tracker's centers, or leave their moves to the next renewal."""
@@ -241,7 +243,7 @@ class Router:
         tracker.counts[stream.NEXT_TREE] = NEVER
 
     def _told(
-        self, tracker: CenterTracker, write: Callable[[Boxes, Slots], dict[int, Text]]
+        self, tracker: CenterTracker, write: Callable[[Centers], Telling]
     ) -> tuple[Change | RuleRedrawn, ...]:
         """Compile the tree and tell what changed in it since this was called last."""
         before, tick, time = self._settled, tracker.tick, tracker.now
@@ -260,21 +262,26 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        boxes, slots = (
-            boxes_of(self.tree.table(), tracker.ids, self.tree.n_features),
-            _slots(tracker),
-        )
-        told = _fingerprints(boxes, slots)
-        redrawn = {c: own for c, own in slots.items() if told[c] != self._boxes.get(c)}
-        texts = write(boxes, redrawn) if redrawn else {}
+        centers, prints = _centers(tracker), self._fingerprints(tracker)
+        redrawn = {c: own for c, own in centers.items() if prints[c] != self._prints.get(c)}
+        texts = self._write(redrawn, write) if redrawn else {}
         changes += [
             RuleRedrawn(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
             for c, new in texts.items()
         ]
-        self._texts = {c: texts.get(c) or self._texts[c] for c in slots}
-        self._boxes = told
+        self._texts = {c: texts.get(c) or self._texts[c] for c in centers}
+        self._prints = prints
         self._settled = (self.tree.version, self.tree.recourse, self.tree.rebuilds)
         return tuple(changes)
+
+    def _write(self, redrawn: Centers, write: Callable[[Centers], Telling]) -> Mapping[int, Text]:
+        telling = write(redrawn)
+        texts = telling.texts
+        if self._beside:
+            self._beside.begin(telling.work)
+        else:
+            telling.work()
+        return texts
 
     def compile(self, slots: dict[int, int]) -> None:
         """Renew `table`; `slots` tells the tracker's slot of every center."""
@@ -287,6 +294,11 @@ class Router:
         if len(leaf):
             below[child < 0] = ~leaf[~child[child < 0]]
         self.table = np.column_stack([feature, threshold, below])
+
+    def _fingerprints(self, tracker: CenterTracker) -> dict[int, bytes]:
+        """Return what tells whether the boxes of a cluster are other ones than before."""
+        own = self.tree.outline().prints
+        return {c: b"".join(own[one] for one in some) for c, some in _centers(tracker).items()}
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
@@ -321,8 +333,7 @@ class Router:
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): Text.of(str(text)) for c, text in state["texts"]}
-        boxes = boxes_of(self.tree.table(), tracker.ids, self.tree.n_features)
-        self._boxes = _fingerprints(boxes, _slots(tracker))
+        self._prints = self._fingerprints(tracker)
         self._clusters = tracker.clusters
         self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
         self._peak = float(state["peak"])
@@ -344,19 +355,9 @@ class Router:
             self._submit(tree, lesson_of(state["pending"]["lesson"]))
 
 
-def _slots(tracker: CenterTracker) -> dict[int, list[int]]:
-    """Return the slots of every living cluster's centers."""
+def _centers(tracker: CenterTracker) -> dict[int, list[int]]:
+    """Return the ids of every living cluster's centers."""
     found: dict[int, list[int]] = {}
-    for slot, cluster in enumerate(tracker.clusters):
-        found.setdefault(cluster, []).append(slot)
+    for center, cluster in zip(tracker.ids, tracker.clusters, strict=True):
+        found.setdefault(cluster, []).append(center)
     return found
-
-
-def _fingerprints(boxes: Boxes, slots: Slots) -> dict[int, bytes]:
-    """Return what tells whether the boxes of a cluster are other ones than before."""
-    spans = boxes.spans()
-    own = [
-        boxes.sizes[a:b].tobytes() + boxes.features[c:d].tobytes() + boxes.edges[c:d].tobytes()
-        for a, b, c, d in spans
-    ]
-    return {cluster: b"".join(own[slot] for slot in mine) for cluster, mine in slots.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamclust.boxes import Boxes, Intervals
+from streamclust.boxes import Intervals
 from streamclust.features import FeatureSpace
 from streamclust.kernels import stream
 from streamclust.results import (
@@ -22,7 +22,7 @@ from streamclust.results import (
     WhyNot,
 )
 from streamclust.scaling import Scaling
-from streamclust.texts import Digits, Text, last_below, texts_of
+from streamclust.texts import Digits, Telling, last_below
 from streamclust.tracker import CenterTracker
 from streamclust.tree import ThresholdTree
 from streamclust.windows import Window
@@ -67,17 +67,16 @@ class RuleBook:
             boxes.append(Box(told))
         return tuple(sorted(boxes, key=lambda box: box.n_bounds))
 
-    def texts(self, boxes: Boxes, slots: Mapping[int, Sequence[int]]) -> dict[int, Text]:
+    def telling(self, centers: Mapping[int, Sequence[int]]) -> Telling:
         """Return the boxes of clusters in one line each, to be written when somebody reads them.
 
         Parameters
         ----------
-        boxes : Boxes
-            Those of the tree's centers, by slot.
-        slots : mapping of cluster id to the slots of its centers
+        centers : mapping of cluster id to the ids of its centers
         """
         names, origin = self._features.names, self._scaling.origin
-        return texts_of(boxes, self._tree.table(), slots, names, origin, self._window.points())
+        outline, table = self._tree.outline(), self._tree.table()
+        return Telling(outline, table, centers, names, origin, self._window.points())
 
     def tree(self) -> dict[str, Any]:
         """Return the tree as nested dicts, every threshold in the user's units; empty while cold.

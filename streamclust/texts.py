@@ -11,17 +11,23 @@ from __future__ import annotations
 import math
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 
-from streamclust.boxes import Boxes
+from streamclust.boxes import Outline
 from streamclust.kernels.boxes import OPEN, neighbours
 from streamclust.nodes import RoutingTable
 from streamclust.results import FeatureName, FloatArray, IntArray, either, interval_text
 
 LEAST_DIGITS = 3
 """Significant digits that a printed bound has at least, unless it needs fewer."""
+
+Parts: TypeAlias = "tuple[Sequence[FeatureName], IntArray, IntArray, FloatArray]"
+"""What `Text` is written from."""
 
 
 class Text:
@@ -38,26 +44,77 @@ class Text:
         open, each with the window values on either side of it.
     """
 
-    __slots__ = ("_parts", "_written")
+    __slots__ = ("_parts", "_telling", "_written")
 
     def __init__(
         self, names: Sequence[FeatureName], sizes: IntArray, features: IntArray, bounds: FloatArray
     ) -> None:
-        self._parts: tuple[Sequence[FeatureName], IntArray, IntArray, FloatArray] | None
-        self._parts = names, sizes, features, bounds
+        self._parts: Parts | None = (names, sizes, features, bounds)
+        self._telling: Telling | None = None
         self._written = ""
 
     @classmethod
-    def of(cls, written: str) -> Text:
-        """Return what is written already."""
+    def of(cls, written: str, telling: Telling | None = None) -> Text:
+        """Return what is written already, or what a telling will `give` its parts."""
         made = cls((), _NONE, _NONE, np.zeros((0, 2, 3)))
-        made._parts, made._written = None, written
+        made._parts, made._written, made._telling = None, written, telling
         return made
 
+    def give(self, parts: Parts) -> None:
+        """Take over what the text is written from."""
+        self._parts, self._telling = parts, None
+
     def __str__(self) -> str:
+        telling = self._telling
+        if telling is not None:
+            telling.work()
         if self._parts is not None:
             self._written, self._parts = _written(*self._parts), None
         return self._written
+
+
+class Telling:
+    """The texts of rules that changed at once, worked out in a thread or when one is read first.
+
+    Parameters
+    ----------
+    outline : Outline
+    table : RoutingTable
+        The tree's.
+    centers : mapping of cluster id to the ids of its centers
+    names : sequence of feature names, by index
+    origin : array of shape (n_features,)
+    points : array of shape (n, n_features)
+        The window, measured from the origin.
+
+    Attributes
+    ----------
+    texts : mapping of cluster id to Text
+    """
+
+    def __init__(
+        self,
+        outline: Outline,
+        table: RoutingTable,
+        centers: Mapping[int, Sequence[int]],
+        names: Sequence[FeatureName],
+        origin: FloatArray,
+        points: FloatArray,
+    ) -> None:
+        self.texts = {cluster: Text.of("", self) for cluster in centers}
+        self._lock = Lock()
+        self._due: Callable[[], Iterable[Parts]] | None = partial(
+            parts_of, outline, table, [*centers.values()], names, origin.copy(), points.copy()
+        )
+
+    def work(self) -> None:
+        """Give every text what it is written from, unless that is done."""
+        with self._lock:
+            if self._due is not None:
+                for text, parts in zip(self.texts.values(), self._due(), strict=True):
+                    text.give(parts)
+                self._due = None
+                self.texts = {}
 
 
 class Digits:
@@ -100,44 +157,40 @@ class Digits:
         return text
 
 
-def texts_of(
-    boxes: Boxes,
+def parts_of(
+    outline: Outline,
     table: RoutingTable,
-    slots: Mapping[int, Sequence[int]],
+    centers: Iterable[Sequence[int]],
     names: Sequence[FeatureName],
     origin: FloatArray,
     points: FloatArray,
-) -> dict[int, Text]:
-    """Return the boxes of clusters as texts that are not written yet.
+) -> list[Parts]:
+    """Return what the texts of clusters are written from, given the centers of each.
 
-    Parameters
-    ----------
-    boxes : Boxes
-        Those of `table`.
-    slots : mapping of cluster id to the centers, by their place in `boxes`, that it owns
-    names : sequence of feature names, by index
-    points : array of shape (n, n_features)
-        The window, measured from `origin` (n_features,).
+    See `Telling`.
     """
     bounds = all_below(table.threshold, origin[table.feature])
     order = np.lexsort((bounds, table.feature))
     near = np.empty((len(order), 2))
-    neighbours(np.ascontiguousarray(points), origin, table.feature[order], bounds[order], near)
+    neighbours(points, origin, table.feature[order], bounds[order], near)
     told = np.empty((len(order) + 1, 3))
     told[order, 0], told[order, 1:] = bounds[order], near
     told[-1] = np.nan  # an open side is -1
+    boxes = outline.boxes
     cells = told[boxes.nodes]
     cells[:, :, 0] = np.where(boxes.nodes == OPEN, boxes.edges, cells[:, :, 0])
     spans, features = boxes.spans(), boxes.features.astype(np.int32)
     sizes = boxes.sizes.astype(np.int32)
-    found = {}
-    for cluster, own in slots.items():
-        parts = [spans[slot] for slot in own]
-        found[cluster] = Text(
-            names,
-            np.concatenate([sizes[first:last] for first, last, _, _ in parts]),
-            np.concatenate([features[begin:end] for _, _, begin, end in parts]),
-            np.concatenate([cells[begin:end] for _, _, begin, end in parts]),
+    found = []
+    for own in centers:
+        parts = [spans[outline.places[center]] for center in own]
+        found.append(
+            (
+                names,
+                np.concatenate([sizes[first:last] for first, last, _, _ in parts]),
+                np.concatenate([features[begin:end] for _, _, begin, end in parts]),
+                np.concatenate([cells[begin:end] for _, _, begin, end in parts]),
+            )
         )
     return found
 

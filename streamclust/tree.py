@@ -257,7 +257,7 @@ class ThresholdTree(RoutedTree):
         self._roster, self._structure = other._roster, other._structure
         self._corrections = other._corrections
         self._changed()
-        self._table = other._table
+        self._table, self._outline = other._table, other._outline
 
     def reconsider(self) -> None:
         """Let new draws compete with every record of the tree, under the present window.
@@ -325,7 +325,7 @@ class ThresholdTree(RoutedTree):
         self._roster = Roster.from_state(state)
         self._structure = Structure.from_state(self._roster, state)
         self._corrections = Corrections(unpack_corrections(state["corrections"]))
-        self._table = self._boxes = None
+        self._table = self._outline = self._boxes = None
 
     # -- inner workings ---------------------------------------------------------------------------
 

