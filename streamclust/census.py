@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.kernels import stream
-from streamclust.regions import SHARE, ambiguity, fences, relative_distances
+from streamclust.regions import fences
 from streamclust.representatives import medians, represent
 from streamclust.results import FloatArray, IntArray
 
@@ -128,26 +128,6 @@ def take_census(
     sizes = np.array([len(m) for m in own], dtype=np.int64)
     mass = np.array([m.sum() for m in masses])
     return Census(labels, members, owners, positions, scales, limits, mass, sizes)
-
-
-def boundary_ratio(
-    distances: FloatArray, stats: FloatArray, clusters: IntArray, ambiguous: float | None
-) -> float:
-    """Return the boundary ratio that distances of shape (n, k) to the living centers suggest.
-
-    `clusters` are the ids of the centers' clusters; `ambiguous` is the share of boundary points
-    where a three-way estimator told it.
-    """
-    share = SHARE if ambiguous is None else ambiguous
-    inside = (distances <= stats[:, stream.FENCE]).any(axis=1)
-    relative = relative_distances(distances[inside], stats[:, stream.SCALE])
-    relative = np.column_stack(
-        [relative[:, clusters == c].min(axis=1) for c in dict.fromkeys(clusters.tolist())]
-    )
-    if relative.shape[1] < 2:
-        return ambiguity(np.zeros(0), np.zeros(0), share)
-    first, second = np.partition(relative, 1, axis=1)[:, :2].T
-    return ambiguity(first, second, share)
 
 
 def _heaviest(labels: IntArray, weights: FloatArray, most: int) -> IntArray:

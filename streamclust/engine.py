@@ -411,7 +411,8 @@ class Engine:
         before, after = largest_moves(
             self.features.names, old + origin, event.position + origin, weights
         )
-        distance = float(stream.distance(old, event.position, weights, float(p)))
+        pair = np.array([old, event.position])
+        distance = float(stream.distances(pair[:1], pair[1:], weights, float(p))[0])
         told = ClusterMoved(
             tick=event.tick,
             time=event.time,

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from streamclust.kernels import stream
 from streamclust.results import FloatArray, IntArray
+
+
+class Standing(NamedTuple):
+    """How points stand to centers; see `kernels.stream.stand`."""
+
+    holders: IntArray
+    nearest: FloatArray
+
+
+def standing(
+    points: FloatArray,
+    centers: FloatArray,
+    fences: FloatArray,
+    scales: FloatArray,
+    groups: IntArray,
+    weights: FloatArray,
+    p: float,
+) -> Standing:
+    """Return how points (n, d) stand to centers (k, d) with fences, scales and groups (k,)."""
+    n = len(points)
+    told = Standing(np.empty(n, dtype=np.int64), np.empty((n, 2)))
+    stream.stand(
+        np.ascontiguousarray(points),
+        np.ascontiguousarray(centers),
+        np.ascontiguousarray(fences),
+        np.ascontiguousarray(scales),
+        groups,
+        weights,
+        p,
+        *told,
+    )
+    return told
 
 
 def owners(
@@ -19,15 +53,8 @@ def owners(
     centers, fences : arrays of shape (k, d) and (k,)
     weights : array of shape (d,)
     """
-    if not len(centers):
-        return np.full(len(points), -1, dtype=np.int64)
-    return holders(stream.distance_table(points, centers, weights, p), fences)
-
-
-def holders(distances: FloatArray, fences: FloatArray) -> IntArray:
-    """Return `owners` from the distances of points to centers, shape (n, k)."""
-    inside = np.where(distances <= fences, distances, np.inf)
-    return np.where(np.isfinite(inside.min(axis=1)), inside.argmin(axis=1), -1)
+    groups = np.arange(len(centers))
+    return standing(points, centers, fences, np.ones(len(centers)), groups, weights, p).holders
 
 
 def nearest(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.beside import Beside
-from streamclust.census import Census, boundary_ratio
+from streamclust.census import Census
 from streamclust.drift import BLOCK, Evidence
 from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
 from streamclust.features import FeatureSpace
@@ -27,9 +27,8 @@ from streamclust.figures import weights_of
 from streamclust.glance import Glance, glance_of, surveyed
 from streamclust.identity import SHARE, Matching, lineage, match, succeed
 from streamclust.kernels import stream
-from streamclust.nearness import holders
 from streamclust.refit.offered import build
-from streamclust.regions import AMBIGUOUS
+from streamclust.regions import AMBIGUOUS, ambiguity
 from streamclust.results import NOISE, FloatArray, IntArray
 from streamclust.router import Router
 from streamclust.scaling import Scaling
@@ -237,21 +236,16 @@ class Refitter:
         clusters = [tracker.new_id() if c < 0 else c for c in clusters]
         placing = self._placing(sample, census, clusters, slots, not renewed)
         events = tracker.adopt(placing, matching.unseen)
-        table = tracker.distances(points, scaling.weights)
-        slots = holders(table, tracker.living_stats[:, stream.FENCE])
-        self._router.look(tracker, points, slots, sample.reason in AT_ONCE)
+        holders, nearest = tracker.standing(points, scaling.weights)
+        self._router.look(tracker, points, holders, sample.reason in AT_ONCE)
         self.refits += 1
         if matching.is_calm and tick - self._since > LONGEST:
             self._longest = min(2 * self._longest, CALM * LONGEST)
         elif not matching.is_calm:
             self._longest = LONGEST
         if not self._ratio_given:
-            self.ratio = boundary_ratio(
-                table,
-                tracker.living_stats,
-                np.array(tracker.clusters),
-                survey.ambiguous,
-            )
+            first, second = nearest[holders >= 0].T
+            self.ratio = ambiguity(first, second, survey.ambiguous)
         done = RefitDone(
             tick=tick,
             time=time,

@@ -50,15 +50,16 @@ def fences(distances: list[FloatArray], weights: list[FloatArray]) -> tuple[Floa
     return scale, scale + REACH * madn
 
 
-def ambiguity(first: FloatArray, second: FloatArray, share: float = SHARE) -> float:
+def ambiguity(first: FloatArray, second: FloatArray, share: float | None = None) -> float:
     """Return the boundary ratio that the window suggests.
 
     Parameters
     ----------
     first, second : arrays of shape (n,)
-        Relative distances of each point to its nearest and second nearest cluster.
-    share : float
-        How many of the points may be called boundary.
+        Relative distances of each point to its nearest and second nearest cluster, infinite where
+        there is none.
+    share : float, optional
+        How many of the points may be called boundary, if it is not SHARE.
 
     Returns
     -------
@@ -66,8 +67,10 @@ def ambiguity(first: FloatArray, second: FloatArray, share: float = SHARE) -> fl
         The quantile of their ratio that leaves `share` above it, but at least AMBIGUOUS: no point
         that is clear is called boundary.
     """
-    ratio = np.divide(first, second, out=np.zeros_like(first), where=second > 0)
-    return float(max(AMBIGUOUS, np.quantile(ratio, 1.0 - share))) if len(ratio) else AMBIGUOUS
+    clear = np.zeros_like(first)
+    ratio = np.divide(first, second, out=clear, where=(second > 0) & np.isfinite(first))
+    most = 1.0 - (SHARE if share is None else share)
+    return float(max(AMBIGUOUS, np.quantile(ratio, most))) if len(ratio) else AMBIGUOUS
 
 
 def relative_distances(distances: FloatArray, scales: FloatArray) -> FloatArray:

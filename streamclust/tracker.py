@@ -27,7 +27,7 @@ from streamclust.events import (
     Event,
 )
 from streamclust.kernels import stream
-from streamclust.nearness import owners
+from streamclust.nearness import Standing, owners, standing
 from streamclust.results import FloatArray, IntArray
 from streamclust.windows import RecentPoints, Window
 
@@ -302,13 +302,12 @@ class CenterTracker:
         The online median of a steady cluster is the better estimate; the window's is taken only
         where it lies further off than the tracker's own threshold for a move.
         """
-        kept, p = positions.copy(), float(self.gauges[stream.P])
-        near = stream.MOVE_SHARE * scales
-        for at, center in enumerate(ids):
-            if center in self.ids:
-                own = self.centers[self.slot(center)]
-                if stream.distance(own, positions[at], weights, p) <= near[at]:
-                    kept[at] = own
+        slots = {center: slot for slot, center in enumerate(self.ids)}
+        living = [at for at, center in enumerate(ids) if center in slots]
+        own, kept = self.centers[[slots[ids[at]] for at in living]], positions.copy()
+        apart = stream.distances(own, positions[living], weights, float(self.gauges[stream.P]))
+        near = apart <= stream.MOVE_SHARE * scales[living]
+        kept[np.array(living, dtype=np.int64)[near]] = own[near]
         return kept
 
     def seek_births(self, points: FloatArray, weights: FloatArray) -> None:
@@ -330,6 +329,13 @@ class CenterTracker:
         """Return the slot of the nearest center whose fence holds, or -1, of every point."""
         fences, p = self.living_stats[:, stream.FENCE], float(self.gauges[stream.P])
         return owners(points, self.living, fences, weights, p)
+
+    def standing(self, points: FloatArray, weights: FloatArray) -> Standing:
+        """Return how points stand to the living centers, and to the clusters that own them."""
+        told, p = self.living_stats, float(self.gauges[stream.P])
+        groups = np.unique(told[:, stream.CLUSTER], return_inverse=True)[1].astype(np.int64)
+        fences, scales = told[:, stream.FENCE], told[:, stream.SCALE]
+        return standing(points, self.living, fences, scales, groups, weights, p)
 
     def slot(self, center: int) -> int:
         """Return the slot of a living center."""
@@ -365,7 +371,8 @@ class CenterTracker:
         group = self.micro[-1].copy()
         d, n, p = len(weights), int(self.counts[stream.N_MICRO]), float(self.gauges[stream.P])
         reach = self.gauges[stream.REACH]
-        kept = [m for m in range(n) if stream.distance(self.micro[m], group, weights, p) > reach]
+        apart = stream.distance_table(self.micro[:n], group[None], weights, p)[:, 0]
+        kept = np.flatnonzero(apart > reach)
         self.micro[: len(kept)] = self.micro[kept]
         self.counts[stream.N_MICRO] = len(kept)
         mass = float(group[d])

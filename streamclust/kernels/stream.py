@@ -104,6 +104,15 @@ def distance(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> flo
     return float(top * total ** (1.0 / p))
 
 
+@entry_kernel
+def distances(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> FloatArray:
+    """Return the `distance` of every row of a to that of b; both have shape (n, d)."""
+    found = np.empty(a.shape[0])
+    for i in range(a.shape[0]):
+        found[i] = distance(a[i], b[i], weights, p)
+    return found
+
+
 @kernel
 def uniform(seed: int, tick: int) -> float:
     """Return a number in (0, 1) that depends on seed and tick alone (SplitMix64 finaliser)."""
@@ -691,20 +700,84 @@ def distance_table(
     Equal to `distance` to the bit: for p = 2 the sums of all centers grow side by side, each in its
     own order.
     """
-    n, k, d = points.shape[0], centers.shape[0], weights.shape[0]
-    table = np.zeros((n, k))
-    if p != 2.0 or k < 4:
-        for i in range(n):
-            for c in range(k):
-                table[i, c] = distance(points[i], centers[c], weights, p)
-        return table
+    table = np.empty((points.shape[0], centers.shape[0]))
     across = centers.T.copy()
-    for i in range(n):
-        for j in range(d):
-            value, weight = points[i, j], weights[j]
-            for c in range(k):
-                z = min(abs(value - across[j, c]) * weight, CLIP)
-                table[i, c] += z * z
-        for c in range(k):
-            table[i, c] = np.sqrt(table[i, c])
+    for i in range(points.shape[0]):
+        distances_of(points[i], centers, across, weights, p, table[i])
     return table
+
+
+@kernel
+def distances_of(
+    point: FloatArray,
+    centers: FloatArray,
+    across: FloatArray,
+    weights: FloatArray,
+    p: float,
+    out: FloatArray,
+) -> None:
+    """Write a row of `distance_table`; `across` (d, k) is the centers' transpose."""
+    k = centers.shape[0]
+    if p != 2.0 or k < 4:
+        for c in range(k):
+            out[c] = distance(point, centers[c], weights, p)
+        return
+    for c in range(k):
+        out[c] = 0.0
+    for j in range(weights.shape[0]):
+        value, weight = point[j], weights[j]
+        for c in range(k):
+            z = min(abs(value - across[j, c]) * weight, CLIP)
+            out[c] += z * z
+    for c in range(k):
+        out[c] = np.sqrt(out[c])
+
+
+@kernel
+def stand(
+    points: FloatArray,
+    centers: FloatArray,
+    fences: FloatArray,
+    scales: FloatArray,
+    groups: IntArray,
+    weights: FloatArray,
+    p: float,
+    holders: IntArray,
+    nearest: FloatArray,
+) -> None:
+    """Tell how points stand to centers.
+
+    Parameters
+    ----------
+    points, centers : float arrays of shape (n, d) and (k, d)
+    fences, scales : float arrays of shape (k,)
+    groups : int array of shape (k,)
+        Each center's group, numbered from 0.
+    holders : int array of shape (n,), written
+        The nearest center whose fence holds, or -1.
+    nearest : float array of shape (n, 2), written
+        Distances to the nearest and the second nearest group, each to its nearest center, in units
+        of the centers' scales; 0 over 0 is 0. Infinite where there is no such group.
+    """
+    k = centers.shape[0]
+    across, row = centers.T.copy(), np.empty(k)
+    relative = np.empty(k)
+    for i in range(points.shape[0]):
+        distances_of(points[i], centers, across, weights, p, row)
+        best = np.inf
+        holders[i] = -1
+        for c in range(k):
+            relative[c] = np.inf
+            if row[c] <= fences[c] and row[c] < best:
+                best = row[c]
+                holders[i] = c
+        for c in range(k):
+            near = 0.0 if row[c] == 0.0 else row[c] / scales[c]
+            relative[groups[c]] = min(relative[groups[c]], near)
+        first, second = np.inf, np.inf
+        for g in range(k):
+            if relative[g] < first:
+                first, second = relative[g], first
+            elif relative[g] < second:
+                second = relative[g]
+        nearest[i, 0], nearest[i, 1] = first, second

@@ -41,6 +41,20 @@ def answer(row, centers, fences, weights, p, tree, by_tree, fenced):
     return -1 if fenced else int(distances.argmin())
 
 
+def standing(points, centers, fences, scales, groups, weights, p):
+    """Holder, and relative distances to the two nearest groups, of every point."""
+    holders, nearest = [], []
+    for point in points:
+        far = np.array([distance(point, c, weights, p) for c in centers])
+        holds = far <= fences
+        holders.append(int(np.where(holds, far, np.inf).argmin()) if holds.any() else -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(far == 0, 0.0, far / scales)
+        told = [relative[groups == g].min() for g in np.unique(groups)]
+        nearest.append(sorted([*told, np.inf, np.inf])[:2])
+    return np.array(holders), np.array(nearest)
+
+
 def direction(u, p):
     """Steepest ascent of ||u||_p, of l_p length 1."""
     g = np.abs(u) ** (p - 1) * np.sign(u)

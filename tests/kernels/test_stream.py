@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from streamclust.desk import Desk, address_of
 from streamclust.kernels import stream
+from streamclust.nearness import standing
 from tests.kernels import stream_references as plain
 
 VALUES = st.floats(-1e150, 1e150)
@@ -66,6 +67,21 @@ def test_a_table_of_distances_equals_them_to_the_bit(points, p):
         table = stream.distance_table(points, centers, weights, p)
         expected = [[stream.distance(a, b, weights, p) for b in centers] for a in points]
         assert table.tolist() == expected
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1.0, 2.0, 3.0]))
+def test_points_stand_to_centers_as_plainly(seed, p):
+    rng = np.random.default_rng(seed)
+    k, d = int(rng.integers(1, 8)), int(rng.integers(1, 4))
+    points, centers = rng.integers(-3, 4, (20, d)) * 1.0, rng.integers(-3, 4, (k, d)) * 1.0
+    fences, scales = rng.uniform(0, 3, k), rng.integers(0, 3, k) * 0.5
+    groups, weights = np.unique(rng.integers(0, k, k), return_inverse=True)[1], rng.uniform(0, 2, d)
+    expected = plain.standing(points, centers, fences, scales, groups, weights, p)
+    holders, nearest = standing(points, centers, fences, scales, groups, weights, p)
+    assert holders.tolist() == expected[0].tolist()
+    assert np.allclose(nearest, expected[1])
+    table = stream.distance_table(points[:k], centers, weights, p)
+    assert stream.distances(points[:k], centers, weights, p).tolist() == table.diagonal().tolist()
 
 
 def test_a_single_wild_feature_counts_ten_at_most():
