@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from sortedcontainers import SortedDict
 
 from streamclust.kernels.routing import leaves_of
 from streamclust.results import FloatArray, IntArray
@@ -90,7 +89,7 @@ class Node:
 
     Attributes
     ----------
-    spine : SortedDict of Arrival -> Part
+    spine : dict of Arrival -> Part, in order of time
     main : Part or None
         None when every center has been cut off: then the latest arrival's part is the main part.
     size, built, updates : int
@@ -101,7 +100,7 @@ class Node:
 
     def __init__(self, record: Record, size: int) -> None:
         self.record = record
-        self.spine: SortedDict[Arrival, Part] = SortedDict()
+        self.spine: dict[Arrival, Part] = {}
         self.main: Part | None = None
         self.size = size
         self.built = size
@@ -111,7 +110,7 @@ class Node:
         """The earliest cut of the spine that parts `x` from the anchor. O(spine)."""
         for arrival in self.spine:  # as `Arrival.parts`, without a call for each
             if (x[arrival.feature] > arrival.threshold) == (arrival.side == 1):
-                return arrival  # type: ignore[no-any-return]
+                return arrival
         return None
 
     def part_at(self, arrival: Arrival | None) -> Part | None:
@@ -180,7 +179,10 @@ def copied(part: Part) -> Part:
         return part
     node = Node(part.record, part.size)
     node.built, node.updates = part.built, part.updates
-    node.spine = SortedDict([(arrival, copied(below)) for arrival, below in part.spine.items()])
+    node.spine = {
+        arrival: below if isinstance(below, int) else copied(below)
+        for arrival, below in part.spine.items()
+    }
     node.main = None if part.main is None else copied(part.main)
     return node
 

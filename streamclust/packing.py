@@ -107,7 +107,10 @@ def unpack(state: Mapping[str, Any]) -> Part | None:
     cut, part = 0, 1
     for node, n_cuts in zip(nodes, state["node_cuts"].tolist(), strict=True):
         for j in range(n_cuts):
-            node.spine[cuts[cut + j]] = parts[part + j]
+            below = parts[part + j]
+            if below is None:
+                raise ValueError("a cut of the tree leads nowhere")
+            node.spine[cuts[cut + j]] = below
         node.main = parts[part + n_cuts]
         cut, part = cut + n_cuts, part + n_cuts + 1
     return parts[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -243,8 +244,10 @@ def _put(node: Node, arrival: Arrival | None, part: Part | None) -> None:
         node.main = part
     elif part is None:
         del node.spine[arrival]
-    else:
+    elif arrival in node.spine:
         node.spine[arrival] = part
+    else:  # spines are short
+        node.spine = dict(sorted([*node.spine.items(), (arrival, part)], key=itemgetter(0)))
 
 
 def _alive(path: Path) -> Path:

@@ -270,21 +270,27 @@ class CenterTracker:
         events: list[Event] = [
             self._delete(slot) for slot in reversed(range(self.k)) if self.ids[slot] not in named
         ]
+        known = set(self.ids)
         for at, center in enumerate(found.ids):
-            cluster = found.clusters[at]
-            if center in self.ids:
-                slot = self.ids.index(center)
-                if np.any(self.centers[slot] != found.positions[at]):
-                    self.centers[slot] = found.positions[at]
-                    events.append(self._move(slot))
-            else:
+            if center not in known:
                 gap = float(self.gauges[stream.MEAN_GAP] / found.shares[at])
                 mass = float(self.gauges[stream.MASS] * found.shares[at])
-                slot = self._open(center, cluster, found.positions[at], mass, gap)
+                slot = self._open(center, found.clusters[at], found.positions[at], mass, gap)
                 self.stats[slot, stream.SIZE] = found.sizes[at]
+        places = {center: slot for slot, center in enumerate(self.ids)}
+        slots = [places[center] for center in found.ids]
+        moved = (self.centers[slots] != found.positions).any(axis=1).tolist()
+        self.centers[slots] = found.positions
+        self.stats[slots, stream.SCALE] = found.scales
+        self.stats[slots, stream.FENCE] = found.limits
+        self.stats[slots, stream.CLUSTER] = found.clusters
+        for slot, center, cluster, has_moved in zip(
+            slots, found.ids, found.clusters, moved, strict=True
+        ):
+            if center not in known:
                 events.append(self._inserted(slot))
-            told = [stream.SCALE, stream.FENCE, stream.CLUSTER]
-            self.stats[slot, told] = found.scales[at], found.limits[at], cluster
+            elif has_moved:
+                events.append(self._move(slot))
             if cluster in heirs:
                 self.born[slot], self.stats[slot, stream.PINNED], name = heirs[cluster]
                 if name is not None:
