@@ -424,17 +424,22 @@ class Engine:
         return (told,)
 
     def _on_due(self, event: RefitDue) -> Iterable[Event]:
-        """Make the window whole, then refit."""
+        """Make the window whole, then refit; medians are renewed with what comes of it."""
         if not self.window.is_empty:
             self._place(self.window.points())
-        self._renew_medians()
         points = self.window.points()
-        if np.isnan(points).any():  # a feature came after some of them
+        late = bool(np.isnan(points).any())  # a feature came after some of them
+        if late:
+            self._renew_medians()
             groups = self.tracker.owners(np.nan_to_num(points), self.scaling.weights)
             self.window.fill(self.features.stand_ins - self.scaling.origin, groups)
-        return self.refitter.begin(event)
+        told = self.refitter.begin(event)
+        if not (late or self.refitter.is_pending):
+            self._renew_medians()
+        return told
 
     def _on_ready(self, event: RefitReady) -> Iterable[Event]:
+        self._renew_medians()
         return self.refitter.finish(event)
 
     def _on_tree(self, event: TreeReady) -> Iterable[Event]:

@@ -167,10 +167,14 @@ def ids_under(part: Part) -> list[int]:
 
 def nodes_under(part: Part) -> Iterator[Node]:
     """The nodes of a part, parents first."""
-    if isinstance(part, Node):
-        yield part
-        for _, below in part.parts():
-            yield from nodes_under(below)
+    left = [part]
+    while left:
+        part = left.pop()
+        if isinstance(part, Node):
+            yield part
+            if part.main is not None:
+                left.append(part.main)
+            left.extend(reversed(part.spine.values()))
 
 
 def copied(part: Part) -> Part:

@@ -114,6 +114,11 @@ class Refitter:
 
     # ------------------------------------------------------------ when
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether a refit is on its way."""
+        return self._pending is not None
+
     def wake(self, alerts: int) -> Iterable[Event]:
         """Return what an observed event has made due."""
         tracker, reason = self._tracker, ""
@@ -386,7 +391,7 @@ class Refitter:
         return {
             "refits": self.refits,
             "drift_alarms": self.evidence.alarms,
-            "refit_pending": int(self._pending is not None),
+            "refit_pending": int(self.is_pending),
         }
 
     def to_state(self) -> dict[str, Any]:

@@ -137,6 +137,8 @@ class Roster:
         theirs = np.array([centers[id] for id in known], dtype=np.float64)
         moved = (theirs != self.matrix(known)).any(axis=1)
         calm = {id for id, one in zip(known, moved.tolist(), strict=True) if not one}
+        if len(calm) == len(centers):
+            return {}
         seen = {signature: id for signature, id in self._signatures.items() if id in calm}
         changed = {id: self.checked(c) for id, c in centers.items() if id not in calm}
         for id, center in changed.items():

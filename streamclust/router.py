@@ -262,7 +262,8 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        centers, prints = _centers(tracker), self._fingerprints(tracker)
+        centers = _centers(tracker)
+        prints = self._fingerprints(centers)
         redrawn = {c: own for c, own in centers.items() if prints[c] != self._prints.get(c)}
         texts = self._write(redrawn, write) if redrawn else {}
         changes += [
@@ -295,10 +296,10 @@ class Router:
             below[child < 0] = ~leaf[~child[child < 0]]
         self.table = np.column_stack([feature, threshold, below])
 
-    def _fingerprints(self, tracker: CenterTracker) -> dict[int, bytes]:
+    def _fingerprints(self, centers: Centers) -> dict[int, bytes]:
         """Return what tells whether the boxes of a cluster are other ones than before."""
         own = self.tree.outline().prints
-        return {c: b"".join(own[one] for one in some) for c, some in _centers(tracker).items()}
+        return {c: b"".join([own[one] for one in some]) for c, some in centers.items()}
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
@@ -332,8 +333,8 @@ class Router:
         self.tree.from_state(state["tree"])
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
-        self._texts = {int(c): Text.of(str(text)) for c, text in state["texts"]}
-        self._prints = self._fingerprints(tracker)
+        self._texts = {int(c): Text(str(text)) for c, text in state["texts"]}
+        self._prints = self._fingerprints(_centers(tracker))
         self._clusters = tracker.clusters
         self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
         self._peak = float(state["peak"])

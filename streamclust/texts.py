@@ -35,34 +35,35 @@ class Text:
 
     Parameters
     ----------
-    names : sequence of feature names, by index
-    sizes : int array of shape (n_boxes,)
-        Bounded features of each box.
-    features : int array of shape (n,)
-    bounds : array of shape (n, 2, 3)
-        Of each feature the lower and the upper bound in the user's units, infinite where it is
-        open, each with the window values on either side of it.
+    written : str
+        What is written already.
+    telling : Telling, optional
+        What will `give` what it is written from.
     """
 
     __slots__ = ("_parts", "_telling", "_written")
 
-    def __init__(
+    def __init__(self, written: str = "", telling: Telling | None = None) -> None:
+        self._written, self._telling = written, telling
+        self._parts: Parts | None = None
+
+    def give(
         self, names: Sequence[FeatureName], sizes: IntArray, features: IntArray, bounds: FloatArray
     ) -> None:
-        self._parts: Parts | None = (names, sizes, features, bounds)
-        self._telling: Telling | None = None
-        self._written = ""
+        """Take over what the text is written from.
 
-    @classmethod
-    def of(cls, written: str, telling: Telling | None = None) -> Text:
-        """Return what is written already, or what a telling will `give` its parts."""
-        made = cls((), _NONE, _NONE, np.zeros((0, 2, 3)))
-        made._parts, made._written, made._telling = None, written, telling
-        return made
-
-    def give(self, parts: Parts) -> None:
-        """Take over what the text is written from."""
-        self._parts, self._telling = parts, None
+        Parameters
+        ----------
+        names : sequence of feature names, by index
+        sizes : int array of shape (n_boxes,)
+            Bounded features of each box.
+        features : int array of shape (n,)
+        bounds : array of shape (n, 2, 3)
+            Of each feature the lower and the upper bound in the user's units, infinite where it is
+            open, each with the window values on either side of it.
+        """
+        self._parts = names, sizes, features, bounds
+        self._telling = None
 
     def __str__(self) -> str:
         telling = self._telling
@@ -101,7 +102,7 @@ class Telling:
         origin: FloatArray,
         points: FloatArray,
     ) -> None:
-        self.texts = {cluster: Text.of("", self) for cluster in centers}
+        self.texts = {cluster: Text(telling=self) for cluster in centers}
         self._lock = Lock()
         self._due: Callable[[], Iterable[Parts]] | None = partial(
             parts_of, outline, table, [*centers.values()], names, origin.copy(), points.copy()
@@ -112,7 +113,7 @@ class Telling:
         with self._lock:
             if self._due is not None:
                 for text, parts in zip(self.texts.values(), self._due(), strict=True):
-                    text.give(parts)
+                    text.give(*parts)
                 self._due = None
                 self.texts = {}
 
@@ -241,9 +242,6 @@ def all_below(cuts: FloatArray, origins: FloatArray) -> FloatArray:
     for i in np.flatnonzero(over | under).tolist():
         found[i] = last_below(float(cuts[i]), float(origins[i]))
     return found
-
-
-_NONE = np.zeros(0, dtype=np.int64)
 
 
 def _written(

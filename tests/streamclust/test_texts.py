@@ -76,6 +76,7 @@ def test_a_text_that_is_read_late_says_what_was_true_when_the_rule_changed():
 
 
 def test_what_is_written_stays():
-    assert str(Text.of("a <= 1")) == "a <= 1"
-    always = Text(("a",), np.array([0]), np.zeros(0, np.int64), np.zeros((0, 2, 3)))
+    assert str(Text("a <= 1")) == "a <= 1"
+    always = Text()
+    always.give(("a",), np.array([0]), np.zeros(0, np.int64), np.zeros((0, 2, 3)))
     assert [str(always), str(always)] == ["always", "always"]
