@@ -63,10 +63,10 @@ class Outline(NamedTuple):
 def outline_of(table: RoutingTable, ids: Sequence[int], n_features: int) -> Outline:
     """Return the outline of a table whose leaves have these ids."""
     boxes = boxes_of(table, ids, n_features)
-    sizes, features, edges = boxes.sizes, boxes.features, boxes.edges
+    sizes, features, edges = (a.tobytes() for a in (boxes.sizes, boxes.features, boxes.edges))
     prints = {
-        id: sizes[first:last].tobytes() + features[begin:end].tobytes() + edges[begin:end].tobytes()
-        for id, (first, last, begin, end) in zip(ids, boxes.spans(), strict=True)
+        id: sizes[8 * a : 8 * b] + features[8 * c : 8 * d] + edges[16 * c : 16 * d]
+        for id, (a, b, c, d) in zip(ids, boxes.spans(), strict=True)
     }
     return Outline({id: place for place, id in enumerate(ids)}, boxes, prints)
 

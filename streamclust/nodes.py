@@ -202,45 +202,40 @@ def flatten(root: Part | None, corrections: Mapping[int, Correction]) -> Routing
     """Lay a tree and its corrections out as one routing table."""
     feature: list[int] = []
     threshold: list[float] = []
-    child: list[list[int]] = []
+    child: list[int] = []  # two entries each
     owner: list[int] = []
-
-    def inner(i: int, t: float) -> int:
-        feature.append(i)
-        threshold.append(t)
-        child.append([0, 0])
-        return len(feature) - 1
-
-    def leaf(id: int) -> int:
-        owner.append(id)
-        return ~(len(owner) - 1)
 
     def graft(correction: Correction) -> int:
         node, first = len(feature), len(owner)
         feature.extend(correction.feature.tolist())
         threshold.extend(correction.threshold.tolist())
-        for sides in correction.child.tolist():
-            child.append([at - first if at < 0 else at + node for at in sides])
+        sides = correction.child.ravel().tolist()
+        child.extend([at - first if at < 0 else at + node for at in sides])
         owner.extend(correction.owner.tolist())
         return node if correction.feature.size else ~first
 
     def place(part: Part) -> int:
         if isinstance(part, int):
-            return graft(corrections[part]) if part in corrections else leaf(part)
+            if part in corrections:
+                return graft(corrections[part])
+            owner.append(part)
+            return -len(owner)
         cuts, rest = part.cuts()
-        top = hanging = None
+        top, hanging = len(feature), -1
         for arrival, below in cuts:
-            at = inner(arrival.feature, arrival.threshold)
-            if hanging is not None:
-                child[hanging[0]][hanging[1]] = at
-            top = at if top is None else top
-            child[at][arrival.side] = place(below)
-            hanging = (at, 1 - arrival.side)
+            at = len(feature)
+            feature.append(arrival.feature)
+            threshold.append(arrival.threshold)
+            child.extend((0, 0))
+            if hanging >= 0:
+                child[hanging] = at
+            child[2 * at + arrival.side] = place(below)
+            hanging = 2 * at + 1 - arrival.side
         tail = place(rest)
-        if hanging is None:
+        if hanging < 0:
             return tail
-        child[hanging[0]][hanging[1]] = tail
-        return top if top is not None else tail
+        child[hanging] = tail
+        return top
 
     if root is not None:
         place(root)

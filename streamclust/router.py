@@ -287,14 +287,14 @@ class Router:
     def compile(self, slots: dict[int, int]) -> None:
         """Renew `table`; `slots` tells the tracker's slot of every center."""
         feature, threshold, child, owner = self.tree.table()
-        leaf = np.array([slots[c] for c in owner.tolist()], dtype=np.int64)
         if not len(feature):  # no cut: one node whose two sides are the one leaf
             feature, threshold = np.zeros(1, dtype=np.int64), np.zeros(1)
             child = np.full((1, 2), -1, dtype=np.int64)
-        below = child.copy()
-        if len(leaf):
-            below[child < 0] = ~leaf[~child[child < 0]]
-        self.table = np.column_stack([feature, threshold, below])
+        self.table = np.empty((len(feature), 4))
+        self.table[:, 0], self.table[:, 1], self.table[:, 2:] = feature, threshold, child
+        if len(owner):
+            answers = np.array([~slots[c] for c in owner.tolist()], dtype=np.int64)
+            self.table[:, 2:][child < 0] = answers[~child[child < 0]]
 
     def _fingerprints(self, centers: Centers) -> dict[int, bytes]:
         """Return what tells whether the boxes of a cluster are other ones than before."""
