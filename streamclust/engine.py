@@ -374,6 +374,11 @@ class Engine:
         queue = deque(events)
         if not queue:
             return []
+        with self.beside.held_back():
+            changes = self._settled(queue)
+        return self._tell(changes)
+
+    def _settled(self, queue: deque[Event]) -> list[Change | RuleRedrawn]:
         changes: list[Change | RuleRedrawn] = []
         for _ in range(MAX_RECORDS):
             if not queue:
@@ -389,7 +394,7 @@ class Engine:
         full, write = self.window.is_full, self.answers.rules.telling
         changes += self.router.settle(self.tracker, points, weights, full, write)
         self._refresh()
-        return self._tell(changes)
+        return changes
 
     def _tell(self, changes: Iterable[Change | RuleRedrawn]) -> list[Change | RuleRedrawn]:
         numbered = [self.log.append(change) for change in changes]

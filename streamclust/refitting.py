@@ -181,7 +181,7 @@ class Refitter:
         """Refit now, or begin to in the background."""
         tick, now, tracker = event.tick, event.time, self._tracker
         if self._pending is not None:
-            self._pending.found.result()  # one fit of the estimator at a time
+            self._beside.result(self._pending.found)  # one fit of the estimator at a time
             self._pending = None
         self._plan()
         if self._window.is_empty:

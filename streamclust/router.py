@@ -167,21 +167,18 @@ class Router:
         drifted = self._moved and slipped and tracker.tick >= self._corrected + RELEARN
         if inline:
             self._drop(tracker)
-        overdue, later = not inline and self.tree.is_overdue, None
+        overdue = not inline and self.tree.is_overdue
         if self._pending is None and (self._again or drifted or overdue):
             lesson = self._lesson(tracker, points, weights)
             if inline:
                 renew(self.tree, lesson)
             else:
                 tracker.counts[stream.NEXT_TREE] = self._beside.due(tracker.tick, full, SOONER)
-                later = self.tree.copied(), lesson.kept()
+                self._submit(self.tree.copied(), lesson.kept())
                 self._late = set()
         self._stale = self._looked = self._at_once = False
         self._coming = {}
-        told = self._told(tracker, write)
-        if later is not None:  # last, for the thread takes turns with whoever is at work
-            self._submit(*later)
-        return told
+        return self._told(tracker, write)
 
     def _follow(self, tracker: CenterTracker, known: list[int], inline: bool) -> None:
         """Let the tree have the tracker's centers, or leave their moves to the next renewal."""

@@ -45,3 +45,21 @@ def test_waiting_is_counted_also_for_what_fails():
         beside.result(beside.begin(divmod, 1, 0))
     assert beside.waited > first
     assert beside.longest_wait == first
+
+
+def test_no_work_begins_while_it_is_held_back():
+    beside, begun = Beside(10), threading.Event()
+    with beside.held_back():
+        work = beside.begin(begun.set)
+        assert not begun.wait(0.05)
+    beside.result(work)
+    assert begun.is_set()
+
+
+def test_what_is_waited_for_is_not_held_back():
+    beside, begun = Beside(10), threading.Event()
+    with beside.held_back():
+        assert beside.result(beside.begin(int, "7")) == 7
+        later = beside.begin(begun.set)
+        assert not begun.wait(0.05)
+    beside.result(later)
