@@ -7,8 +7,8 @@ gets a `number`, 1, 2, ..., when it is logged. There is no record per point.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -146,17 +146,6 @@ class RuleRedrawn(Event):
     new: object
     number: int = 0
 
-    def numbered(self, number: int) -> RuleRedrawn:
-        """Return it with a number; many come at once, and `replace` takes its time."""
-        return RuleRedrawn(
-            tick=self.tick,
-            time=self.time,
-            cluster=self.cluster,
-            old=self.old,
-            new=self.new,
-            number=number,
-        )
-
     def told(self) -> RuleChanged:
         """Return what users are told."""
         return RuleChanged(
@@ -253,12 +242,10 @@ class EventLog:
         return len(self._kept)
 
     def append(self, change: Change | RuleRedrawn) -> Change | RuleRedrawn:
-        """Number and keep a change."""
+        """Number and keep a change, which nobody else has seen yet."""
         self.last_number += 1
-        if isinstance(change, RuleRedrawn):
-            change = change.numbered(self.last_number)
-        else:
-            change = replace(change, number=self.last_number)
+        # Many come at once, and copies of frozen records take their time.
+        object.__setattr__(change, "number", self.last_number)
         self._kept.append(change)
         return change
 
@@ -282,13 +269,13 @@ class EventLog:
 
 
 def largest_moves(
-    names: Iterable[FeatureName], old: FloatArray, new: FloatArray, weights: FloatArray
+    names: Sequence[FeatureName], old: FloatArray, new: FloatArray, weights: FloatArray
 ) -> tuple[dict[FeatureName, float], dict[FeatureName, float]]:
     """Return old and new values of the (at most five) features that moved most when scaled."""
-    known = list(names)
-    order = np.argsort(-np.abs(new - old) * weights, kind="stable")[:5]
-    moved = [j for j in order.tolist() if new[j] != old[j]]
-    return {known[j]: float(old[j]) for j in moved}, {known[j]: float(new[j]) for j in moved}
+    step = new - old
+    order = np.argsort(-np.abs(step) * weights, kind="stable")[:5]
+    moved = [j for j in order.tolist() if step[j] != 0.0]
+    return {names[j]: float(old[j]) for j in moved}, {names[j]: float(new[j]) for j in moved}
 
 
 def _told(change: Change | RuleRedrawn) -> Change:
