@@ -10,9 +10,10 @@ d = 32 and none. Steady rates leave out slices with a refit; the whole stream ha
 
 Latency is that of every single `learn_one` of a stream that comes as fast as it is learned, as the
 clock on the wall shows it and as CPU time of this thread. After each event a control does a fixed
-piece of plain Python: what it takes at the worst is the machine, not the work. A stream that never
-pauses has to wait for refits in the background; that time is in the wall's figures, is told apart,
-and the target leaves it out.
+piece of plain Python: what it takes at the worst is the machine, not the work; events during which
+the system gave the processor to somebody else are counted. A stream that never pauses has to wait
+for refits in the background; that time is in the wall's figures, is told apart, and the target
+leaves it out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import argparse
 import json
 import os
 import pickle
+import resource
 import statistics
 import subprocess
 import sys
@@ -49,7 +51,7 @@ TARGETS = {  # ratio to the peer, or an upper bound with its unit
     "refit share of predict + learn, %": ("<=", 20),  # over a million events
     "blobs50 latency p99.9, background, CPU ms": ("<=", 1),
     "blobs50 latency max, background, CPU ms": ("<=", 20),
-    "blobs50 latency p99.9, background, wall ms": ("<=", 1),  # waiting left out
+    "blobs50 latency p99.9, background, wall ms": ("<=", 1),  # less waiting
     "blobs50 latency max, background, wall ms": ("<=", 20),
     "import, s": ("<=", 1.5),
     "first event, empty cache, s": ("<=", 20),
@@ -176,20 +178,33 @@ def control():
     return total
 
 
+def preempted():
+    """How often this thread lost the processor; 0 where the system does not tell of threads."""
+    which = getattr(resource, "RUSAGE_THREAD", None)
+    return 0 if which is None else resource.getrusage(which).ru_nivcsw
+
+
 def latency(name, mode):
     """Percentiles of learn_one over a fresh stream and of the control beside it, ms."""
     x = events(blobs(20_000, *STREAMS[name]))
     model, found = StreamClusterer(refit_mode=mode), np.empty((len(x), 5))
-    beside, waited = model._engine.beside, 0.0
+    beside, waited, lost = model._engine.beside, 0.0, np.empty(len(x), dtype=bool)
     learn(StreamClusterer(refit_mode=mode), x[:3000])  # compile and load
     for i, event in enumerate(x):
+        before = preempted()
         wall, spent = timed(model.learn_one, event)
+        lost[i] = preempted() > before
         found[i] = spent, wall, wall - (beside.waited - waited), *timed(control)[::-1]
         waited = beside.waited
     cuts = np.percentile(1e3 * found, [50, 99, 99.9, 100], axis=0)
     rows = ("CPU", "wall", "wall less waiting", "control CPU", "control wall")
-    told = dict(zip(rows, cuts.T.tolist(), strict=True))
-    return {**told, "waited": [1e3 * beside.waited, 1e3 * beside.longest_wait]}
+    late = found > 1e-3
+    return {
+        "percentiles": dict(zip(rows, cuts.T.tolist(), strict=True)),
+        "above 1 ms": dict(zip(rows, late.sum(axis=0).tolist(), strict=True)),
+        "above 1 ms less waiting, preempted": int((late[:, 2] & lost).sum()),
+        "waited": [1e3 * beside.waited, 1e3 * beside.longest_wait],
+    }
 
 
 def resident():
@@ -270,7 +285,7 @@ def figures(report):
 
     memory = [row[1] for row in report["memory"]]
     empty, warm = report["cold start"]
-    late = report["latency"]["blobs50 background"]
+    late = report["latency"]["blobs50 background"]["percentiles"]
     told = [
         ratio("blobs10 both"),
         ratio("blobs50 both"),
@@ -294,10 +309,13 @@ def show(report):
     for row, (ours, peer) in report["rates"].items():
         print(f"{row:24}{ours:14,.0f}{peer:12,.0f}{ours / peer:9.1f}")
     for name, told in report["latency"].items():
-        print("\n{}: waited {:.3g} ms in all, {:.3g} at the most".format(name, *told["waited"]))
-        print(f"{'latency of learn_one, ms':28}{'p50':>9}{'p99':>9}{'p99.9':>9}{'max':>9}")
-        for row in [row for row in told if row != "waited"]:
-            print(f"{row:28}" + "".join(f"{v:9.3g}" for v in told[row]))
+        print(f"\n{name + ', ms':24}" + "".join(f"{p:>9}" for p in ("p50", "p99", "p99.9", "max")))
+        for row, cuts in told["percentiles"].items():
+            late = f"{told['above 1 ms'][row]:>7} above 1 ms"
+            if row == "wall less waiting":
+                late += f", {told['above 1 ms less waiting, preempted']} of them preempted"
+            print(f"{row:24}" + "".join(f"{v:9.3g}" for v in cuts) + late)
+        print("waited {:.3g} ms in all, {:.3g} at the most".format(*told["waited"]))
     print()
     for title, told in zip(("empty", "warm"), report["cold start"], strict=True):
         print(
