@@ -66,10 +66,10 @@ class Answers:
 
     def refresh(self, desk: Desk) -> None:
         """Take over where the components' arrays are, after any of them was replaced."""
-        t = self._tracker
+        clusters = self._tracker.clusters
         self._desk = desk
-        self._clusters = np.array(t.clusters, dtype=np.int64)
-        self._labels = [*t.clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
+        self._clusters = np.array(clusters, dtype=np.int64)
+        self._labels = [*clusters, REFUSED, NOISE]  # slots -1 and -2 are the last entries
 
     def predict(self, x: Mapping[FeatureName, Any]) -> int:
         """Return the cluster id of an event, or -1."""

@@ -231,7 +231,7 @@ class Router:
         if self._features is not None:
             self.tree.set_features(*self._features)
         self._left, self._late = {c: self._left[c] for c in sorted(self._late)}, set()
-        self._stale, self._moved = True, False
+        self._stale, self._moved = self._moved, True
         self._peak = float(tracker.gauges[stream.FIDELITY])
 
     def _drop(self, tracker: CenterTracker) -> None:
@@ -290,8 +290,9 @@ class Router:
         self.table = np.empty((len(feature), 4))
         self.table[:, 0], self.table[:, 1], self.table[:, 2:] = feature, threshold, child
         if len(owner):
-            answers = np.array([~slots[c] for c in owner.tolist()], dtype=np.int64)
-            self.table[:, 2:][child < 0] = answers[~child[child < 0]]
+            ids = sorted(slots)
+            leaves = np.array([~slots[c] for c in ids])[np.searchsorted(ids, owner)]
+            self.table[:, 2:][child < 0] = leaves[~child[child < 0]]
 
     def _fingerprints(self, centers: Centers) -> dict[int, bytes]:
         """Return what tells whether the boxes of a cluster are other ones than before."""
