@@ -9,11 +9,12 @@ not. Data are Gaussian groups: *blobs10* has k = 10, d = 8 and 5 % uniform noise
 d = 32 and none. Steady rates leave out slices with a refit; the whole stream has all of them.
 
 Latency is that of every single `learn_one` of a stream that comes as fast as it is learned, as the
-clock on the wall shows it and as CPU time of this thread. After each event a control does a fixed
-piece of plain Python: what it takes at the worst is the machine, not the work; events during which
-the system gave the processor to somebody else are counted. A stream that never pauses has to wait
-for refits in the background; that time is in the wall's figures, is told apart, and the target
-leaves it out.
+clock on the wall shows it and as CPU time of this thread, which others on the machine lengthen too.
+Event for event all runs do the same work, so the least of their CPU times is what the work takes.
+After each event a control does a fixed piece of plain Python: what it takes at the worst is the
+machine, not the work; late events during which the system gave the processor to somebody else are
+counted. A stream that never pauses has to wait for refits in the background; that time is in the
+wall's figures, is told apart, and the target leaves it out.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from streamclust.kernels import stream as kernel
 
 ROOT = Path(__file__).parents[1]
 STREAMS = {"blobs10": (10, 8, 0.05), "blobs50": (50, 32, 0.0)}
-BLOCK, WARM, SLICES = 256, 2000, 7
+BLOCK, WARM, SLICES, RUNS = 256, 2000, 7, 3
 TARGETS = {  # ratio to the peer, or an upper bound with its unit
     "blobs10 predict + learn, to river KMeans": (">=", 10),
     "blobs50 predict + learn, to river KMeans": (">=", 40),
@@ -185,25 +186,30 @@ def preempted():
 
 
 def latency(name, mode):
-    """Percentiles of learn_one over a fresh stream and of the control beside it, ms."""
+    """Percentiles of learn_one over fresh streams and of the control beside it, ms."""
     x = events(blobs(20_000, *STREAMS[name]))
-    model, found = StreamClusterer(refit_mode=mode), np.empty((len(x), 5))
-    beside, waited, lost = model._engine.beside, 0.0, np.empty(len(x), dtype=bool)
     learn(StreamClusterer(refit_mode=mode), x[:3000])  # compile and load
-    for i, event in enumerate(x):
-        before = preempted()
-        wall, spent = timed(model.learn_one, event)
-        lost[i] = preempted() > before
-        found[i] = spent, wall, wall - (beside.waited - waited), *timed(control)[::-1]
-        waited = beside.waited
-    cuts = np.percentile(1e3 * found, [50, 99, 99.9, 100], axis=0)
+    found, lost, waits = np.empty((RUNS, len(x), 5)), np.empty((RUNS, len(x)), dtype=bool), []
+    for run in range(RUNS):
+        model, waited = StreamClusterer(refit_mode=mode), 0.0
+        beside = model._engine.beside
+        for i, event in enumerate(x):
+            before = preempted()
+            wall, spent = timed(model.learn_one, event)
+            lost[run, i] = preempted() > before
+            found[run, i] = spent, wall, wall - (beside.waited - waited), *timed(control)[::-1]
+            waited = beside.waited
+        waits.append((1e3 * beside.waited, 1e3 * beside.longest_wait))
     rows = ("CPU", "wall", "wall less waiting", "control CPU", "control wall")
-    late = found > 1e-3
+    rows = dict(zip(rows, found.reshape(-1, 5).T, strict=True))
+    rows = {f"CPU, least of {RUNS}": found[:, :, 0].min(axis=0), **rows}
+    late = {row: 1000 * float((told > 1e-3).mean()) for row, told in rows.items()}
+    late["preempted"] = 1000 * float(((found[:, :, 2] > 1e-3) & lost).mean())
+    cuts = {row: np.percentile(1e3 * told, [50, 99, 99.9, 100]) for row, told in rows.items()}
     return {
-        "percentiles": dict(zip(rows, cuts.T.tolist(), strict=True)),
-        "above 1 ms": dict(zip(rows, late.sum(axis=0).tolist(), strict=True)),
-        "above 1 ms less waiting, preempted": int((late[:, 2] & lost).sum()),
-        "waited": [1e3 * beside.waited, 1e3 * beside.longest_wait],
+        "percentiles": {row: told.tolist() for row, told in cuts.items()},
+        "of 1,000 above 1 ms": late,
+        "waited": np.mean(waits, axis=0).tolist(),
     }
 
 
@@ -294,7 +300,7 @@ def figures(report):
         ratio("blobs10 learn_many"),
         ratio("blobs10 predict_many"),
         report["refit share"],
-        *late["CPU"][2:],
+        *late[f"CPU, least of {RUNS}"][2:],
         *late["wall less waiting"][2:],
         warm[0],
         empty[1],
@@ -311,10 +317,10 @@ def show(report):
     for name, told in report["latency"].items():
         print(f"\n{name + ', ms':24}" + "".join(f"{p:>9}" for p in ("p50", "p99", "p99.9", "max")))
         for row, cuts in told["percentiles"].items():
-            late = f"{told['above 1 ms'][row]:>7} above 1 ms"
-            if row == "wall less waiting":
-                late += f", {told['above 1 ms less waiting, preempted']} of them preempted"
-            print(f"{row:24}" + "".join(f"{v:9.3g}" for v in cuts) + late)
+            print(f"{row:24}" + "".join(f"{v:9.3g}" for v in cuts), end="")
+            late = told["of 1,000 above 1 ms"]
+            lost = f", {late['preempted']:.2f} preempted" if row == "wall less waiting" else ""
+            print(f"{late[row]:9.2f} of 1,000 above 1 ms{lost}")
         print("waited {:.3g} ms in all, {:.3g} at the most".format(*told["waited"]))
     print()
     for title, told in zip(("empty", "warm"), report["cold start"], strict=True):
