@@ -85,6 +85,7 @@ class Router:
         self._beside = beside
         self._features: tuple[FloatArray, NDArray[np.uint64]] | None = None
         self._texts: dict[int, Text] = {}
+        self._telling: Telling | None = None  # the last one
         self._prints: dict[int, bytes] = {}  # of the boxes of clusters
         self._clusters: list[int] = []  # of the centers
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
@@ -273,7 +274,9 @@ class Router:
         return tuple(changes)
 
     def _write(self, redrawn: Centers, write: Callable[[Centers], Telling]) -> Mapping[int, Text]:
-        telling = write(redrawn)
+        if self._telling is not None:
+            self._telling.work()  # each holds a copy of the window: one at a time
+        telling = self._telling = write(redrawn)
         texts = telling.texts
         if self._beside:
             self._beside.begin(telling.work)

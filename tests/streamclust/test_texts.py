@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -54,12 +55,13 @@ def test_printed_digits_are_few():
     assert fewest_digits(1e-7, 0.0, 1.0) == "1e-07"
 
 
-def test_a_text_that_is_read_late_says_what_was_true_when_the_rule_changed():
+@pytest.mark.parametrize("mode", ["inline", "background"])
+def test_a_text_that_is_read_late_says_what_was_true_when_the_rule_changed(mode):
     rng = np.random.default_rng(3)
     places = np.array([[0.0, 0.0, 5.0], [9.0, 0.0, 5.0], [0.0, 9.0, 5.0], [9.0, 9.0, 5.0]])
     X = places[rng.integers(0, 4, 3000)] + rng.normal(size=(3000, 3))
     X[:, 2] += np.linspace(0, 9, 3000)  # rules go on changing
-    early, late = StreamClusterer(), StreamClusterer()
+    early, late = (StreamClusterer(refit_mode=mode) for _ in range(2))
     heard, shown = [], []
     early.on(RuleChanged, heard.append)
     early.on(RuleChanged, lambda e: shown.append(either(early.rule(e.cluster).lines)))
