@@ -173,7 +173,7 @@ def _gather(
     center: FloatArray,
     inner: float,
     outer: float,
-    bits: int,
+    bits: np.uint64,
     stack: IntArray,
     held: FloatArray,
     base: FloatArray,
@@ -408,9 +408,7 @@ def _hand_down(bounds: IntArray, nodes: WordArray, words: WordArray) -> None:
 
 
 @kernel
-def add_visits(
-    trails: WordArray, modes: IntArray, shares: FloatArray, visits: FloatArray
-) -> None:
+def add_visits(trails: WordArray, modes: IntArray, shares: FloatArray, visits: FloatArray) -> None:
     """Add the shares of trajectories to the points that they passed.
 
     Parameters
@@ -428,11 +426,14 @@ def add_visits(
     for group in range(trails.shape[0]):
         begin, end = group * GROUP, min((group + 1) * GROUP, modes.shape[0])
         for first in range(0, n, TILE):
-            last = min(first + TILE, n)
+            last, passed = min(first + TILE, n), np.uint64(0)
+            for at in range(first, last):
+                passed |= trails[group, at]
             for s in range(begin, end):
-                if modes[s] < 0:
+                bit = np.uint64(1) << np.uint64(s - begin)
+                if modes[s] < 0 or not passed & bit:
                     continue
-                row, share, bit = np.uint64(modes[s]), shares[s], np.uint64(1) << np.uint64(s - begin)
+                row, share = np.uint64(modes[s]), shares[s]
                 for at in range(np.uint64(first), np.uint64(last)):
                     visits[row, at] += share if trails[group, at] & bit else 0.0
 

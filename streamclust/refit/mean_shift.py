@@ -78,7 +78,7 @@ class MeanShift(BatchEstimator):
     n_clusters_ : int
         May be 0.
     modes_ : float array of shape (n_clusters, d)
-        Where trajectories come to rest: the mean point of the last ball.
+        Where trajectories come to rest; without a given bandwidth, the mean of the ball there.
     visits_ : float array of shape (n, n_clusters)
         Share of a mode's trajectories that pass a point.
     bandwidth_ : float
@@ -107,7 +107,8 @@ class MeanShift(BatchEstimator):
         window = distinct_points(rows[heavy], weights[heavy])
         unit = float(np.abs(window.points).max()) or 1.0
         inputs, mass = window.points / unit, window.weights
-        points = np.ascontiguousarray(inputs - mass @ inputs / mass.sum())
+        middle = mass @ inputs / mass.sum()
+        points = np.ascontiguousarray(inputs - middle)
         bandwidth = 0.0 if self.bandwidth is None else float(self.bandwidth) / unit
         if len(points) == 1:
             one = np.zeros(1, np.int64)
@@ -125,7 +126,10 @@ class MeanShift(BatchEstimator):
         member = members(rows, heavy, window.points, window.member)
         self.labels_ = found.labels[member]
         self.visits_ = np.ascontiguousarray(found.visits[member])
-        self.modes_ = unit * _ball_means(inputs, points, mass, found)
+        if self.bandwidth is None:  # the code space may have other coordinates
+            self.modes_ = unit * _ball_means(inputs, points, mass, found)
+        else:
+            self.modes_ = unit * (found.modes + middle)
         self.n_clusters_ = len(found.modes)
         self.bandwidth_ = found.bandwidth * unit
         self.n_features_in_ = rows.shape[1]
@@ -292,16 +296,15 @@ class Landscape:
         name[kept] = np.arange(len(kept))
         to = name[climb.led]
         visits = np.zeros((len(kept), len(self.points)))
-        for which, passed in climb.trails:
-            if not len(passed):
-                passed = self._follow(climb.starts[which], climb.bandwidth, climb.tolerance)[2]
-            add_visits(passed, to[which], climb.shares[which], visits)
+        for which, kept_trails in climb.trails:
+            trails = kept_trails
+            if not len(trails):
+                trails = self._follow(climb.starts[which], climb.bandwidth, climb.tolerance)[2]
+            add_visits(trails, to[which], climb.shares[which], visits)
         counted = to >= 0
         total = np.bincount(to[counted], climb.shares[counted], len(kept))
-        shares = visits / np.where(total > 0.0, total, 1.0)[:, None]
-        found = np.empty((len(self.points), len(kept)))
-        found[self._order] = shares.T
-        return found
+        visits /= np.where(total > 0.0, total, 1.0)[:, None]
+        return np.ascontiguousarray(visits.T)[np.argsort(self._order)]
 
     def _cells(self, bandwidth: float) -> tuple[FloatArray, IntArray]:
         """The mean point of every occupied cell, and the cell of every point."""
@@ -428,6 +431,4 @@ def _numbered(found: Basins) -> Basins:
     name = np.empty(k, np.int64)
     name[order] = np.arange(k)
     labels = np.where(found.labels >= 0, name[found.labels] if k else -1, -1)
-    return Basins(
-        found.bandwidth, found.modes[order], labels, np.ascontiguousarray(found.visits[:, order])
-    )
+    return Basins(found.bandwidth, found.modes[order], labels, np.take(found.visits, order, axis=1))
