@@ -27,6 +27,32 @@ SLACK = 1e-9
 
 
 @kernel
+def _halve(
+    points: FloatArray, order: IntArray, begin: int, end: int, middle: int, along: int
+) -> None:
+    """Rearrange a part of the order so that none before the middle exceeds one behind it."""
+    low, high = begin, end - 1
+    while low < high:
+        pivot = points[order[(low + high) // 2], along]
+        i, j = low, high
+        while i <= j:
+            while points[order[i], along] < pivot:
+                i += 1
+            while points[order[j], along] > pivot:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            high = j
+        elif middle >= i:
+            low = i
+        else:
+            return
+
+
+@kernel
 def build_tree(
     points: FloatArray,
     weights: FloatArray,
@@ -79,14 +105,8 @@ def build_tree(
             mass += weights[order[at]]
         sums[node, d] = mass
         if node < inner:
-            part = order[begin:end].copy()
-            values = np.empty(end - begin)
-            for at in range(end - begin):
-                values[at] = points[part[at], widest]
-            ranks = np.argsort(values, kind="mergesort")
-            for at in range(end - begin):
-                order[begin + at] = part[ranks[at]]
             middle = (begin + end) // 2
+            _halve(points, order, begin, end, middle, widest)
             bounds[2 * node + 1, 0], bounds[2 * node + 1, 1] = begin, middle
             bounds[2 * node + 2, 0], bounds[2 * node + 2, 1] = middle, end
 
