@@ -310,11 +310,10 @@ class Landscape:
         """The mean point of every occupied cell, and the cell of every point."""
         least = self.points.min(axis=0)
         cells = np.floor((self.points - least) / bandwidth)
-        _, cell = np.unique(cells, axis=0, return_inverse=True)
-        cell = cell.reshape(-1).astype(np.int64)
-        mass = np.bincount(cell, self.weights)
-        columns = [np.bincount(cell, self.weights * column) / mass for column in self.points.T]
-        return np.ascontiguousarray(np.stack(columns, axis=1)), cell
+        found = distinct_points(cells, self.weights)
+        sums = [np.bincount(found.member, self.weights * column) for column in self.points.T]
+        means = np.stack(sums, axis=1) / found.weights[:, None]
+        return np.ascontiguousarray(means), found.member
 
     def _run(
         self, starts: FloatArray, bandwidth: float, tolerance: float
@@ -380,12 +379,14 @@ def bandwidths(points: FloatArray, weights: FloatArray) -> list[float]:
     probes = _spaced(n, PROBES)
     least = min(COARSEST, max(FINEST, FEWEST / total))
     wanted = total * np.geomspace(COARSEST, least, RUNGS)
-    radii = np.empty((len(probes), RUNGS))
-    for row, probe in enumerate(probes):
-        far = ((points - points[probe]) ** 2).sum(axis=1)
-        order = np.argsort(far)
-        held = np.cumsum(weights[order])
-        radii[row] = np.sqrt(far[order][np.minimum(np.searchsorted(held, wanted), n - 1)])
+    far = np.zeros((len(probes), n))
+    for column in points.T:
+        far += (column[probes, None] - column) ** 2
+    order = np.argsort(far, axis=1)
+    held = np.cumsum(weights[order], axis=1)
+    at = np.stack([np.minimum((held < share).sum(axis=1), n - 1) for share in wanted], axis=1)
+    far = np.take_along_axis(far, np.take_along_axis(order, at, axis=1), axis=1)
+    radii = np.sqrt(far)
     order = np.argsort(radii, axis=0)
     held = np.cumsum(weights[probes][order], axis=0)
     middle = (held < 0.5 * held[-1]).sum(axis=0)
