@@ -387,15 +387,15 @@ def solve_directly(
     U : float array of shape (n, d)
     """
     n, d = X.shape
-    values = np.zeros(at[-1])
-    for i in range(n):
-        values[pivots[i]] = held[i]
-        for j in range(d):
-            U[i, j] = held[i] * X[i, j]
+    values, diagonal = np.zeros(at[-1]), held.copy()
     for e in range(first.shape[0]):
         values[entries[e]] -= pulls[e]
-        values[pivots[first[e]]] += pulls[e]
-        values[pivots[second[e]]] += pulls[e]
+        diagonal[first[e]] += pulls[e]
+        diagonal[second[e]] += pulls[e]
+    for i in range(n):
+        values[pivots[i]] = diagonal[i]
+        for j in range(d):
+            U[i, j] = held[i] * X[i, j]
     _factorise(blocks, bounds, rows, owner, at, values)
     _solve_down(blocks, bounds, rows, at, values, U)
     _solve_up(blocks, bounds, rows, at, values, U)
