@@ -11,7 +11,8 @@ The paper's tolerances are absolute and compare lengths with squares; here featu
 brought to mean variance one and every comparison is between like units, unless `scales` asks for
 the published ones. The published extraction links every edge shorter than the shortest one in a
 hundred of the data, which breaks small windows into pieces; by default the clusters are cuts of
-the hierarchies of the representatives, chosen by code length (`streamclust.refit.hierarchy`).
+the hierarchies of the representatives, chosen by code length (`streamclust.refit.hierarchy`), and
+pieces without a valley between them are one cluster (`streamclust.refit.valley`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from streamclust.refit.fusion import FusionGraph, Schedule
 from streamclust.refit.graph import Graph, distinct_points, neighbour_graph
 from streamclust.refit.hierarchy import choose, link_single, link_ward
 from streamclust.refit.partition import partition
+from streamclust.refit.valley import join_without_valley
 from streamclust.results import FloatArray, IntArray
 
 ITERATIONS = 100
@@ -191,7 +193,7 @@ class RCC(BatchEstimator):
         if self.n_clusters is not None:
             hierarchies.append(link_ward(graph, Z, mass))
             return partition(min(self.n_clusters, graph.n), X, hierarchies, code).labels
-        return choose(hierarchies, code).labels
+        return join_without_valley(choose(hierarchies, code), code, graph)
 
     def _start(self, X: FloatArray) -> FloatArray:
         """Where the representatives started."""
