@@ -87,7 +87,7 @@ def build_tree(
         order[i] = i
     bounds[0, 0], bounds[0, 1] = 0, n
     for node in range(nodes):
-        begin, end = bounds[node]
+        begin, end = bounds[node, 0], bounds[node, 1]
         widest, width = 0, -1.0
         for j in range(d):
             low, high, total = np.inf, -np.inf, 0.0
@@ -209,7 +209,8 @@ def _gather(
     to `near`. Returns how many were copied.
     """
     d, half = center.shape[0], bounds.shape[0] // 2
-    base[:] = 0.0
+    for j in range(d + 1):
+        base[j] = 0.0
     stack[0] = 0
     size, count = 1, 0
     while size > 0:
@@ -224,7 +225,7 @@ def _gather(
             stack[size], stack[size + 1] = 2 * node + 2, 2 * node + 1
             size += 2
         elif place == 1:
-            begin, end = bounds[node]
+            begin, end = bounds[node, 0], bounds[node, 1]
             _measure(columns, begin, end, center, held)
             if inner < outer:
                 for i in range(end - begin):
@@ -326,23 +327,25 @@ def follow_trajectories(
     held = np.empty(widest)
     near, near_words = np.empty(n, np.int64), np.empty(n, np.uint64)
     near_columns, near_weights = np.empty((d, n)), np.empty(n)
-    masses[:] = 0.0
     balls = 0
     for group in range(trails.shape[0]):
         begin, end = group * GROUP, min((group + 1) * GROUP, ends.shape[0])
         words = trails[group]
-        words[:] = 0
-        nodes[:] = 0
+        for i in range(n):
+            words[i] = 0
+        for i in range(nodes.shape[0]):
+            nodes[i] = 0
         size = end - begin
         for i in range(size):
             team[i] = begin + i
+            masses[begin + i] = 0.0
         for _ in range(max_steps + 1):
             going = 0
             ranges[0, 0], ranges[0, 1] = 0, size
             waiting = 1 if size > 0 else 0
             while waiting > 0:
                 waiting -= 1
-                low, high = ranges[waiting]
+                low, high = ranges[waiting, 0], ranges[waiting, 1]
                 along = _middle(ends, team, low, high, center)
                 reach, bits = 0.0, np.uint64(0)
                 for at in range(low, high):
@@ -383,11 +386,13 @@ def follow_trajectories(
                     near_columns,
                     near_weights,
                 )
-                near_words[:count] = 0
+                for i in range(count):
+                    near_words[i] = 0
                 for at in range(low, high):
                     s = team[at]
                     bit = np.uint64(1) << np.uint64(s - begin)
-                    found[:] = base
+                    for j in range(d + 1):
+                        found[j] = base[j]
                     for first in range(0, count, TILE):
                         last = min(first + TILE, count)
                         _measure(near_columns, first, last, ends[s], held)
