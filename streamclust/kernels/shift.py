@@ -8,6 +8,8 @@ border costs and not what it holds.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,91 +26,6 @@ APART = 0.25
 """Trajectories farther apart than this share of the bandwidth look at the points separately."""
 SLACK = 1e-9
 """Share of the radius within which rounding could decide on which side of a border a point is."""
-
-
-@kernel
-def _halve(
-    points: FloatArray, order: IntArray, begin: int, end: int, middle: int, along: int
-) -> None:
-    """Rearrange a part of the order so that none before the middle exceeds one behind it."""
-    low, high = begin, end - 1
-    while low < high:
-        pivot = points[order[(low + high) // 2], along]
-        i, j = low, high
-        while i <= j:
-            while points[order[i], along] < pivot:
-                i += 1
-            while points[order[j], along] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            high = j
-        elif middle >= i:
-            low = i
-        else:
-            return
-
-
-@kernel
-def build_tree(
-    points: FloatArray,
-    weights: FloatArray,
-    depth: int,
-    order: IntArray,
-    bounds: IntArray,
-    boxes: FloatArray,
-    sums: FloatArray,
-) -> None:
-    """Arrange points in a balanced tree; node i has the children 2 i + 1 and 2 i + 2.
-
-    Parameters
-    ----------
-    points : float array of shape (n, d)
-        n >= 1; left in place, see `order`.
-    weights : float array of shape (n,)
-    depth : int
-        Levels below the root; the tree has 2 ** (depth + 1) - 1 nodes.
-    order : int array of shape (n,)
-        Receives the points in the order of the leaves.
-    bounds : int array of shape (nodes, 2)
-        Receives begin and end of every node in `order`.
-    boxes : float array of shape (nodes, 2, d)
-        Receives the least and the greatest coordinates of every node.
-    sums : float array of shape (nodes, d + 1)
-        Receives the weighted sum of every node's points, and their weight last.
-    """
-    n, d = points.shape
-    nodes = bounds.shape[0]
-    inner = 2**depth - 1
-    for i in range(n):
-        order[i] = i
-    bounds[0, 0], bounds[0, 1] = 0, n
-    for node in range(nodes):
-        begin, end = bounds[node, 0], bounds[node, 1]
-        widest, width = 0, -1.0
-        for j in range(d):
-            low, high, total = np.inf, -np.inf, 0.0
-            for at in range(begin, end):
-                value = points[order[at], j]
-                low = min(low, value)
-                high = max(high, value)
-                total += weights[order[at]] * value
-            boxes[node, 0, j], boxes[node, 1, j] = low, high
-            sums[node, j] = total
-            if high - low > width:
-                widest, width = j, high - low
-        mass = 0.0
-        for at in range(begin, end):
-            mass += weights[order[at]]
-        sums[node, d] = mass
-        if node < inner:
-            middle = (begin + end) // 2
-            _halve(points, order, begin, end, middle, widest)
-            bounds[2 * node + 1, 0], bounds[2 * node + 1, 1] = begin, middle
-            bounds[2 * node + 2, 0], bounds[2 * node + 2, 1] = middle, end
 
 
 @kernel
@@ -258,6 +175,21 @@ def _middle(ends: FloatArray, team: IntArray, low: int, high: int, center: Float
 
 
 @kernel
+def _reach(
+    ends: FloatArray, team: IntArray, low: int, high: int, begin: int, center: FloatArray
+) -> tuple[float, np.uint64]:
+    """The largest distance of some positions from a center, and their bits."""
+    reach, bits = 0.0, np.uint64(0)
+    for at in range(low, high):
+        far = 0.0
+        for j in range(center.shape[0]):
+            far += (ends[team[at], j] - center[j]) ** 2
+        reach = max(reach, far)
+        bits |= np.uint64(1) << np.uint64(team[at] - begin)
+    return math.sqrt(reach), bits
+
+
+@kernel
 def _sort(ends: FloatArray, team: IntArray, low: int, high: int, along: int) -> None:
     """Put some positions into order along one direction."""
     for i in range(low + 1, high):
@@ -294,7 +226,7 @@ def follow_trajectories(
     weights : float array of shape (n,)
         Positive. Both in the order of the leaves.
     bounds, boxes, sums
-        As `build_tree` wrote them.
+        As `streamclust.kernels.leaves.build_tree` wrote them.
     bandwidth : float
         Radius of the ball, its border included.
     tolerance : float
@@ -347,14 +279,7 @@ def follow_trajectories(
                 waiting -= 1
                 low, high = ranges[waiting, 0], ranges[waiting, 1]
                 along = _middle(ends, team, low, high, center)
-                reach, bits = 0.0, np.uint64(0)
-                for at in range(low, high):
-                    far = 0.0
-                    for j in range(d):
-                        far += (ends[team[at], j] - center[j]) ** 2
-                    reach = max(reach, far)
-                    bits |= np.uint64(1) << np.uint64(team[at] - begin)
-                reach = np.sqrt(reach)
+                reach, bits = _reach(ends, team, low, high, begin, center)
                 if high - low > 1 and reach > APART * bandwidth:
                     _sort(ends, team, low, high, along)
                     middle = (low + high) // 2

@@ -17,10 +17,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.linkage import single_linkage
 from streamclust.kernels.neighbours import leaf_nearest, list_edges
 from streamclust.kernels.rcc import edge_squares
-from streamclust.kernels.shift import build_tree
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -20,11 +20,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.shift import (
     GROUP,
     WordArray,
     add_visits,
-    build_tree,
     follow_trajectories,
     merge_ends,
 )

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.neighbours import leaf_nearest, list_edges
-from streamclust.kernels.shift import build_tree
 
 
 def edges(n, m, seed):

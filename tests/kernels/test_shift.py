@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.shift import (
     GROUP,
     add_visits,
-    build_tree,
     follow_trajectories,
     merge_ends,
 )
