@@ -232,7 +232,7 @@ class Router:
         if self._features is not None:
             self.tree.set_features(*self._features)
         self._left, self._late = {c: self._left[c] for c in sorted(self._late)}, set()
-        self._stale, self._moved = self._moved, True
+        self._stale, self._moved = self._stale or self._moved, True
         self._peak = float(tracker.gauges[stream.FIDELITY])
 
     def _drop(self, tracker: CenterTracker) -> None:
