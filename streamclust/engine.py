@@ -448,7 +448,7 @@ class Engine:
         return self.refitter.finish(event)
 
     def _on_tree(self, event: TreeReady) -> Iterable[Event]:
-        self.router.install(self.tracker)
+        self.router.install()
         return ()
 
     # ------------------------------------------------------------ features

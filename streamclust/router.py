@@ -90,7 +90,7 @@ class Router:
         self._clusters: list[int] = []  # of the centers
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._coming: dict[int, FloatArray] = {}
-        self._stale = self._looked = self._at_once = False
+        self._stale = self._looked = self._at_once = self._arrived = False
         self._moved = False
         self._corrected = 0
         self._peak = 0.0
@@ -152,6 +152,8 @@ class Router:
             Whether the window is.
         write : function from the centers of clusters to the clusters' texts
         """
+        if self._arrived:
+            self._take(tracker)
         rebuilds, known = self.tree.rebuilds, self.tree.ids
         inline = self._at_once or not self._beside
         if self._stale:
@@ -223,10 +225,14 @@ class Router:
     def _submit(self, tree: ThresholdTree, lesson: Lesson) -> None:
         self._pending = Pending(tree, lesson, self._beside.begin(renewed, tree, lesson))
 
-    def install(self, tracker: CenterTracker) -> None:
-        """Take the renewed tree; it follows what changed since when it settles."""
+    def install(self) -> None:
+        """Take the renewed tree when all settles: until then the old one says where centers are."""
+        self._arrived = True
+
+    def _take(self, tracker: CenterTracker) -> None:
+        """Take the renewed tree, which has yet to follow what changed since."""
         assert self._pending is not None
-        pending = self._pending
+        pending, self._arrived = self._pending, False
         self._drop(tracker)
         self.tree.become(self._beside.result(pending.renewed), pending.tree)
         if self._features is not None:
