@@ -79,6 +79,22 @@ def test_heavy_tails_are_one_cluster(law):
     assert np.mean(np.array(found) == 1) >= 0.9
 
 
+@pytest.mark.parametrize("d", [2, 4, 8])
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda r, d: r.exponential(size=(1000, d)),
+        lambda r, d: np.exp(0.7 * r.normal(size=(1000, d))),
+        lambda r, d: -r.gamma(3.0, size=(1000, d)),
+    ],
+)
+def test_skewed_features_are_one_cluster(law, d):
+    for seed in SEEDS:
+        X = law(np.random.default_rng(seed), d)
+        labels = COMET().fit(X / X.std(axis=0)).labels_
+        assert np.mean(labels == 0) >= 0.98
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_curved_clusters(noise):
     scores = []

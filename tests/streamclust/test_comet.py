@@ -53,6 +53,12 @@ def test_uniform_points_are_one_cluster():
     assert COMET().fit(np.random.default_rng(1).uniform(size=(300, 3))).n_clusters_ == 1
 
 
+@pytest.mark.parametrize("side", [[1, 1, 1, 1], [-1, -1, -1, -1], [1, -1, 1, -1]])
+def test_a_skewed_cluster_is_one(side):
+    X = np.random.default_rng(1).exponential(size=(600, 4)) ** 1.2 * side
+    assert COMET().fit(X / X.std(axis=0)).n_clusters_ == 1
+
+
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("k", [None, 1, 3, 7])
 def test_degenerate_windows(name, k):
