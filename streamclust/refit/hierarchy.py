@@ -104,7 +104,8 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
         At least one cluster.
     """
     whole = np.zeros(len(code.points), np.int64)
-    one = code.refine(code.best(whole))
+    wholes = [Choice(whole, code.measure(whole, law)[0], law) for law in (False, True)]
+    one = min(map(code.refine, wholes), key=lambda choice: choice.length)
     noise = code.total * code.log_volume
     cutters = [_Cutter(merges, code) for merges in hierarchies]
     measured = [code.best(labels) for labels in _shortest(_cuts(cutters), code)[:MEASURED]]

@@ -62,7 +62,7 @@ def test_nothing_to_separate_is_one_cluster(law, d):
         assert COMET().fit(X).n_clusters_ == 1
 
 
-@pytest.mark.parametrize("d", [2, 5, 20])
+@pytest.mark.parametrize("d", [2, 5, 8, 20])
 def test_one_gaussian_under_noise_is_one_cluster(d):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
