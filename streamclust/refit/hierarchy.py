@@ -147,7 +147,7 @@ def choose_exactly(k: int, hierarchies: Sequence[Merges], code: Code) -> Choice:
 def polish(
     choice: Choice, code: Code, known: dict[tuple[bytes, bool], Choice] | None = None
 ) -> Choice:
-    """Refine and join in turn while the description gets shorter.
+    """Refine and join in turn, then give clusters up to noise, while that shortens the description.
 
     Parameters
     ----------
@@ -158,15 +158,44 @@ def polish(
         clustering pay for it once.
     """
     known = {} if known is None else known
+    best = choice
     while True:
         refined = code.refine(choice)
         key = (refined.labels.tobytes(), refined.student)
         if key not in known:
             known[key] = join(refined, code)
-        joined = known[key]
-        if joined.n_clusters in (1, refined.n_clusters):
-            return min(joined, refined, key=lambda choice: choice.length)
-        choice = joined
+        choice = known[key]
+        best = min(best, refined, choice, key=lambda choice: choice.length)
+        if choice.n_clusters in (1, refined.n_clusters):
+            choice = give_up(best, code)
+            if choice is best:
+                return best
+            best = choice
+
+
+def give_up(choice: Choice, code: Code) -> Choice:
+    """Let clusters become noise one by one, the last one excepted, while that is shorter.
+
+    Reassignment moves single points, for which a cluster of a few background points stays likelier.
+    """
+    if choice.n_clusters <= 1 or np.isinf(code.log_volume):
+        return choice
+    own = code.measure(choice.labels, choice.student)[1][0].copy()
+    clustered = choice.labels >= 0
+    mass = np.bincount(choice.labels[clustered], code.weights[clustered])
+    outside = float(code.weights[~clustered].sum())
+    length = choice.length
+    while np.isfinite(own).sum() > 1:
+        rises = np.array([code.noise(outside + m) for m in mass.tolist()]) - own
+        c = int(np.argmin(rises))
+        rise = float(rises[c]) - code.noise(outside)
+        if rise >= 0.0:
+            break
+        length, outside, own[c] = length + rise, outside + float(mass[c]), -np.inf
+    if length == choice.length:
+        return choice
+    labels = np.where(clustered & np.isfinite(own)[choice.labels], choice.labels, -1)
+    return Choice(compact(labels, code.weights, 0.0), length, choice.student)
 
 
 def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
