@@ -76,9 +76,9 @@ class Code:
         Variance of rounding along each coordinate, see `code_space`.
     noisy : bool, default True
         Whether a point may be noise; otherwise noise is infinitely long.
-    skewed : bool, default False
-        Whether a cluster may be skewed along the coordinates. Features have their own skewness;
-        principal coordinates mix it.
+    plain : bool, default False
+        Whether the coordinates are the features. Then clusters may be skewed along them, which
+        principal coordinates mix, and whole clusters may be noise, which is uniform in features.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Code:
         grain: FloatArray | None = None,
         *,
         noisy: bool = True,
-        skewed: bool = False,
+        plain: bool = False,
     ) -> None:
         self.points = points
-        self.skewed = skewed
+        self.plain = plain
         self.weights = weights
         self.total = float(weights.sum())
         self._measured: dict[tuple[bytes, bool], tuple[float, Laws]] = {}
@@ -129,7 +129,7 @@ class Code:
         count, p = int(labels.max()) + 1, points.shape[1]
         codes, offsets, whiteners = np.empty(count), np.empty(count), np.empty((count, p, p))
         laws = codes, np.empty((count, p)), whiteners, offsets, np.empty((count, p))
-        told = self.total, self.floor, student, self.skewed
+        told = self.total, self.floor, student, self.plain
         fit_clusters(points, weights, labels, *told, *laws)
         return laws
 

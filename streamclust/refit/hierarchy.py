@@ -178,7 +178,7 @@ def give_up(choice: Choice, code: Code) -> Choice:
 
     Reassignment moves single points, for which a cluster of a few background points stays likelier.
     """
-    if choice.n_clusters <= 1 or np.isinf(code.log_volume):
+    if choice.n_clusters <= 1 or not code.plain:
         return choice
     own = code.measure(choice.labels, choice.student)[1][0].copy()
     clustered = choice.labels >= 0
@@ -189,7 +189,7 @@ def give_up(choice: Choice, code: Code) -> Choice:
         rises = np.array([code.noise(outside + m) for m in mass.tolist()]) - own
         c = int(np.argmin(rises))
         rise = float(rises[c]) - code.noise(outside)
-        if rise >= 0.0:
+        if not rise < 0.0:  # infinite where nothing may be noise
             break
         length, outside, own[c] = length + rise, outside + float(mass[c]), -np.inf
     if length == choice.length:
