@@ -1,8 +1,8 @@
 """The length of a clustering's description, and the refinement that shortens it.
 
-Owns what a clustering costs in nats: its clusters told by Gaussian or Student laws (points,
-parameters and labels, see `streamclust.kernels.code`) and its noise told point by point by a
-uniform law over the window's box. The principle is Rissanen's minimum description length
+Owns what a clustering costs in nats: its clusters told by Gaussian or Student laws, perhaps skewed
+ones (points, parameters and labels, see `streamclust.kernels.code`), and its noise told point by
+point by a uniform law over the window's box. The principle is Rissanen's minimum description length
 ("Modeling by shortest data description", 1978): of two clusterings the shorter one is better, with
 no labels and no threshold.
 """
