@@ -201,7 +201,7 @@ class Frozen:
         """Return a desk without what only learning needs."""
         d = len(self.names)
         none, heap = np.zeros((1, d + 3)), np.zeros(2, dtype=np.int64)
-        micro, recent = np.zeros((1, d + 1)), np.zeros((1, d))
+        micro, recent = np.zeros((d + 1, 1)), np.zeros((1, d))
         state = self.centers, self.centers, self.stats
         return Desk(self.frame, *state, micro, none, heap, recent, self.table, self.counts, gauges)
 

@@ -140,7 +140,7 @@ class CenterTracker:
         self.centers: FloatArray = np.zeros((capacity, d))
         self.placed: FloatArray = np.zeros((capacity, d))
         self.stats: FloatArray = np.zeros((capacity, stream.N_STATS))
-        self.micro: FloatArray = np.zeros((MICRO + 1, d + 1))  # one scratch row
+        self.micro: FloatArray = np.zeros((d + 1, MICRO + 1))  # the last column is scratch
 
     @property
     def tick(self) -> int:
@@ -350,7 +350,7 @@ class CenterTracker:
         self._allocate(len(stats), n_features)
         self.stats = stats
         self.centers[:, :d], self.placed[:, :d] = old[0], old[1]
-        self.micro[:, :d], self.micro[:, n_features] = old[2][:, :d], old[2][:, d]
+        self.micro[:d], self.micro[n_features] = old[2][:d], old[2][d]
 
     def _die(self, slot: int) -> tuple[Event, ...]:
         cluster = self.clusters[slot]
@@ -362,11 +362,12 @@ class CenterTracker:
 
     def _bear(self, weights: FloatArray) -> tuple[Event, ...]:
         """Open a center where `kernels.stream.gather` found a group, and free its micro-centers."""
-        group = self.micro[-1].copy()
-        d, n, p = len(weights), int(self.counts[stream.N_MICRO]), float(self.gauges[stream.P])
-        reach = self.gauges[stream.REACH]
-        kept = [m for m in range(n) if stream.distance(self.micro[m], group, weights, p) > reach]
-        self.micro[: len(kept)] = self.micro[kept]
+        group = self.micro[:, -1].copy()
+        d, reach = len(weights), self.gauges[stream.REACH]
+        apart = np.empty(int(self.counts[stream.N_MICRO]))
+        stream.distances_across(group, self.micro, weights, float(self.gauges[stream.P]), apart)
+        kept = np.flatnonzero(apart > reach)
+        self.micro[:, : len(kept)] = self.micro[:, kept]
         self.counts[stream.N_MICRO] = len(kept)
         mass = float(group[d])
         decay = float(self.gauges[stream.DECAY])
@@ -446,7 +447,7 @@ class CenterTracker:
             "centers": self.centers[:k].copy(),
             "placed": self.placed[:k].copy(),
             "stats": self.stats[:k].copy(),
-            "micro": self.micro[:n].copy(),
+            "micro": self.micro[:, :n].T.copy(),
             "counts": self.counts.copy(),
             "gauges": self.gauges.copy(),
         }
@@ -476,7 +477,7 @@ class CenterTracker:
         self._allocate(max(16, k), d)
         for target, source in zip((self.centers, self.placed, self.stats), arrays, strict=True):
             target[:k] = source
-        self.micro[: len(micro)] = micro
+        self.micro[:, : len(micro)] = micro.T
         self.ids, self.born, self.next_id = ids, born, int(state["next_id"])
         self.counts, self.gauges, self.names = counts, gauges, names
 

@@ -41,6 +41,15 @@ def regrouping_kernel(function: Function) -> Function:
     return _compiled(function, fastmath={"reassoc", "nsz"})
 
 
+def inlined_kernel(function: Function) -> Function:
+    """A `kernel` that becomes part of every kernel that calls it, instead of being called.
+
+    Handing over an array takes seven to nine words and a count of its users: for what is done to
+    every row that is a fifth of the whole (measured).
+    """
+    return _compiled(function, forceinline=True)
+
+
 def entry_kernel(function: Function) -> Function:
     """A `kernel` that holds the interpreter's lock: for calls shorter than letting go of it.
 

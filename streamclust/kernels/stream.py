@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamclust.kernels.compiled import entry_kernel, floats_at, ints_at, kernel
+from streamclust.kernels.compiled import entry_kernel, floats_at, inlined_kernel, ints_at, kernel
 from streamclust.results import FloatArray, IntArray
 
 # Entries of the integer array `counts`.
@@ -67,7 +67,7 @@ FIRST_REACH = float(np.sqrt(2.0))  # reaches within which the first shift gather
 FADED = 0.05  # weight below which a micro-center is dropped
 
 
-@kernel
+@inlined_kernel
 def euclid(a: FloatArray, b: FloatArray, weights: FloatArray, limit: float) -> float:
     """Return `distance` with p = 2 where it is at most `limit`; else that or, once sure, inf.
 
@@ -104,7 +104,7 @@ def distance(a: FloatArray, b: FloatArray, weights: FloatArray, p: float) -> flo
     return float(top * total ** (1.0 / p))
 
 
-@kernel
+@inlined_kernel
 def uniform(seed: int, tick: int) -> float:
     """Return a number in (0, 1) that depends on seed and tick alone (SplitMix64 finaliser)."""
     z = np.uint64(seed) + np.uint64(tick) * np.uint64(0x9E3779B97F4A7C15)
@@ -115,7 +115,7 @@ def uniform(seed: int, tick: int) -> float:
     return float((z >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 
-@kernel
+@inlined_kernel
 def admit(row: FloatArray, key: float, slots: FloatArray, heap: IntArray) -> None:
     """Keep the points of smallest key: a max-heap over slots; heap[0] is the number kept.
 
@@ -151,7 +151,7 @@ def admit(row: FloatArray, key: float, slots: FloatArray, heap: IntArray) -> Non
     slots[slot, d + 2] = key
 
 
-@kernel
+@inlined_kernel
 def step(
     row: FloatArray, center: FloatArray, weights: FloatArray, dist: float, length: float, p: float
 ) -> None:
@@ -176,7 +176,7 @@ def step(
             center[j] += size if row[j] > center[j] else -size
 
 
-@kernel
+@inlined_kernel
 def nearest(
     row: FloatArray,
     weights: FloatArray,
@@ -212,20 +212,47 @@ def nearest(
 @kernel
 def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> int:
     """Fade the weights of the outlier store and drop what has faded away; return the lightest."""
-    d = micro.shape[1] - 1
+    d = micro.shape[0] - 1
     lightest, least, m = 0, np.inf, 0
     while m < counts[N_MICRO]:
-        weight = micro[m, d] * fade
-        micro[m, d] = weight
+        weight = micro[d, m] * fade
+        micro[d, m] = weight
         if weight < FADED:
             counts[N_MICRO] -= 1
             for j in range(d + 1):
-                micro[m, j] = micro[counts[N_MICRO], j]
+                micro[j, m] = micro[j, counts[N_MICRO]]
             continue
         if weight < least:
             lightest, least = m, weight
         m += 1
     return lightest
+
+
+@kernel
+def distances_across(
+    point: FloatArray, across: FloatArray, weights: FloatArray, p: float, found: FloatArray
+) -> None:
+    """Tell into `found` the `distance` of a point to each of the first columns of `across`.
+
+    For p = 2 the sums of all grow side by side, each in its own order, so that they fill vector
+    registers.
+    """
+    n, d = found.shape[0], weights.shape[0]
+    found[:] = 0.0
+    if p != 2.0:
+        place = np.empty(d)
+        for m in range(n):
+            for j in range(d):
+                place[j] = across[j, m]
+            found[m] = distance(point, place, weights, p)
+        return
+    for j in range(d):
+        value, weight = point[j], weights[j]
+        for m in range(n):
+            z = min(abs(value - across[j, m]) * weight, CLIP)
+            found[m] += z * z
+    for m in range(n):
+        found[m] = np.sqrt(found[m])
 
 
 @kernel
@@ -270,41 +297,40 @@ def store_outlier(
 ) -> tuple[int, float]:
     """Add a row to the outlier store; return the micro-center that it joined or opened.
 
-    A micro-center is ``[coordinates ..., faded weight]``. A row joins the nearest one within half
-    the reach, else opens one, in place of the lightest when the store is full. Those that have
-    faded away are dropped. Also returned is the weight that `gather` finds at first around what was
-    opened, infinite where it was not added up.
+    A micro-center is a column ``[coordinates ..., faded weight]``. A row joins the nearest one
+    within half the reach, else opens one, in place of the lightest when the store is full. Those
+    that have faded away are dropped. Also returned is the weight that `gather` finds at first
+    around what was opened, infinite where it was not added up.
     """
     d, p, now = weights.shape[0], gauges[P], gauges[NOW]
     fade = np.exp(-2.0 * gauges[DECAY] * (now - gauges[LAST_OUTLIER]))
     gauges[LAST_OUTLIER] = now
     lightest = fade_store(micro, counts, fade)
+    n = counts[N_MICRO]
+    apart = np.empty(n)
+    distances_across(row, micro, weights, p, apart)
     touched, best, around = -1, 0.5 * gauges[REACH], 0.0
     radius = FIRST_REACH * gauges[REACH]
-    for m in range(counts[N_MICRO]):
-        if p == 2.0:
-            dist = euclid(row, micro[m], weights, radius)
-        else:
-            dist = distance(row, micro[m], weights, p)
-        if dist <= radius:
-            around += micro[m, d]
-        if dist <= best:
-            touched, best = m, dist
+    for m in range(n):
+        if apart[m] <= radius:
+            around += micro[d, m]
+        if apart[m] <= best:
+            touched, best = m, apart[m]
     weight = row[d + 1]
     if touched >= 0:
-        micro[touched, d] += weight
+        micro[d, touched] += weight
         for j in range(d):
-            micro[touched, j] += weight / micro[touched, d] * (row[j] - micro[touched, j])
+            micro[j, touched] += weight / micro[d, touched] * (row[j] - micro[j, touched])
         return touched, np.inf
-    if counts[N_MICRO] < micro.shape[0] - 1:  # the last row is scratch for a birth
-        touched = counts[N_MICRO]
+    if n < micro.shape[1] - 1:  # the last column is scratch for a birth
+        touched = n
         counts[N_MICRO] += 1
         around += weight
     else:
         touched, around = lightest, np.inf
     for j in range(d):
-        micro[touched, j] = row[j]
-    micro[touched, d] = weight
+        micro[j, touched] = row[j]
+    micro[d, touched] = weight
     return touched, around
 
 
@@ -319,7 +345,7 @@ def gather(
     counts: IntArray,
     gauges: FloatArray,
 ) -> bool:
-    """Look for a new cluster around a micro-center; leave its center in the scratch row.
+    """Look for a new cluster around a micro-center; leave its center in the scratch column.
 
     `touched` and `around` are what `store_outlier` returned: where too little lies around it, there
     is none.
@@ -330,35 +356,34 @@ def gather(
     if around < gauges[MIN_WEIGHT]:
         return False
     d, p, reach = weights.shape[0], gauges[P], gauges[REACH]
-    group = micro[micro.shape[0] - 1]
+    n, scratch = counts[N_MICRO], micro.shape[1] - 1
+    group, apart = np.empty(d), np.empty(n)
     for j in range(d):
-        group[j] = micro[touched, j]
+        group[j] = micro[j, touched]
     for shift in range(SHIFTS):
         radius = FIRST_REACH * reach if shift == 0 else reach
         total, shell = 0.0, 0.0
         mean = np.zeros(d)
-        for m in range(counts[N_MICRO]):
-            if p == 2.0:
-                dist = euclid(micro[m], group, weights, 2.0 * reach)
-            else:
-                dist = distance(micro[m], group, weights, p)
-            if dist <= radius:
-                total += micro[m, d]
+        distances_across(group, micro, weights, p, apart)
+        for m in range(n):
+            if apart[m] <= radius:
+                total += micro[d, m]
                 for j in range(d):
-                    mean[j] += micro[m, d] * (micro[m, j] - group[j])
-            elif dist <= 2.0 * reach:
-                shell += micro[m, d]
+                    mean[j] += micro[d, m] * (micro[j, m] - group[j])
+            elif apart[m] <= 2.0 * reach:
+                shell += micro[d, m]
         if total < gauges[MIN_WEIGHT]:
             return False
         for j in range(d):
             group[j] += mean[j] / total
-    group[d] = total
+            micro[j, scratch] = group[j]
+    micro[d, scratch] = total
     if shell > 0.5 * total:
         return False
     return nearest(group, weights, centers, stats, counts[N_CENTERS], p, 0)[2] < 0
 
 
-@kernel
+@inlined_kernel
 def arrive(
     row: FloatArray,
     slot: int,
@@ -394,7 +419,7 @@ def arrive(
     return False
 
 
-@kernel
+@inlined_kernel
 def route(row: FloatArray, table: FloatArray) -> int:
     """Return the slot of the center whose leaf holds a row measured from the origin.
 
@@ -407,7 +432,7 @@ def route(row: FloatArray, table: FloatArray) -> int:
     return ~at
 
 
-@kernel
+@inlined_kernel
 def judge(
     row: FloatArray,
     slot: int,
@@ -457,7 +482,7 @@ def observe(
     """Observe rows; return the row at which it stopped, and why.
 
     Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
-    N_STATS), micro (capacity, d + 1), slots (window, d + 3), heap (window + 1,), recent
+    N_STATS), micro (d + 1, capacity), slots (window, d + 3), heap (window + 1,), recent
     (capacity, d), table as in `route`. On ALERT the row has been learned; on BAD_VALUE and
     BAD_TIME nothing of it has.
     """
@@ -533,7 +558,7 @@ def observe(
     return n, DONE
 
 
-@kernel
+@inlined_kernel
 def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
     """Whether a center's fast weight has fallen to a tenth of its steady level.
 
@@ -547,7 +572,7 @@ def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
     return bool(s[RATE] * np.exp(-(gauges[NOW] - s[LAST]) / (RATE_LEVEL * s[GAP])) < RATE_DEAD)
 
 
-@kernel
+@inlined_kernel
 def answer(
     row: FloatArray,
     frame: FloatArray,
@@ -602,7 +627,7 @@ def observe_at(desk: int, row: int, n: int) -> int:
         floats_at(at[AT_CENTERS], at[AT_CENTERS + 1], d),
         floats_at(at[AT_PLACED], at[AT_PLACED + 1], d),
         floats_at(at[AT_STATS], at[AT_STATS + 1], N_STATS),
-        floats_at(at[AT_MICRO], at[AT_MICRO + 1], d + 1),
+        floats_at(at[AT_MICRO], d + 1, at[AT_MICRO + 2]),
         floats_at(at[AT_SLOTS], at[AT_SLOTS + 1], d + 3),
         ints_at(at[AT_HEAP], at[AT_HEAP + 1]),
         floats_at(at[AT_RECENT], at[AT_RECENT + 1], d),
@@ -688,10 +713,9 @@ def distance_table(
 ) -> FloatArray:
     """Return the distances of points (n, d) to centers (k, d), shape (n, k).
 
-    Equal to `distance` to the bit: for p = 2 the sums of all centers grow side by side, each in its
-    own order.
+    Equal to `distance` to the bit.
     """
-    n, k, d = points.shape[0], centers.shape[0], weights.shape[0]
+    n, k = points.shape[0], centers.shape[0]
     table = np.zeros((n, k))
     if p != 2.0 or k < 4:
         for i in range(n):
@@ -700,11 +724,5 @@ def distance_table(
         return table
     across = centers.T.copy()
     for i in range(n):
-        for j in range(d):
-            value, weight = points[i, j], weights[j]
-            for c in range(k):
-                z = min(abs(value - across[j, c]) * weight, CLIP)
-                table[i, c] += z * z
-        for c in range(k):
-            table[i, c] = np.sqrt(table[i, c])
+        distances_across(points[i], across, weights, p, table[i])
     return table

@@ -68,6 +68,17 @@ def test_a_table_of_distances_equals_them_to_the_bit(points, p):
         assert table.tolist() == expected
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("n", [0, 1, 7, 40])
+def test_distances_across_columns_equal_them_to_the_bit_and_touch_no_other(n, p):
+    rng = np.random.default_rng(n)
+    across, weights = 30.0 * rng.normal(size=(6, 41)), rng.random(5)
+    point, found = rng.normal(size=7), np.full(41, -1.0)
+    stream.distances_across(point, across, weights, p, found[:n])
+    told = [stream.distance(point, across[:5, m].copy(), weights, p) for m in range(n)]
+    assert found.tolist() == [*told, *[-1.0] * (41 - n)]
+
+
 def test_a_single_wild_feature_counts_ten_at_most():
     zero, far = np.zeros(3), np.array([1e100, 1.0, 0.0])
     assert stream.distance(zero, far, np.ones(3), 2.0) == pytest.approx(np.sqrt(101))
@@ -199,7 +210,7 @@ def blank(d, k=0, **settings):
         np.zeros((16, d)),
         np.zeros((16, d)),
         np.zeros((16, stream.N_STATS)),
-        np.zeros((513, d + 1)),
+        np.zeros((d + 1, 513)),
         np.zeros((20, d + 3)),
         np.zeros(21, dtype=np.int64),
         np.zeros((5, d)),
