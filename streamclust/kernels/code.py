@@ -310,7 +310,7 @@ def _elliptical(
     return code, constant - 0.5 * _whitener(scatter, weight, floor, shape, whitener)
 
 
-@kernel
+@regrouping_kernel
 def _mode_and_scales(
     along: FloatArray, mass: FloatArray, weight: float, floor: float, student: bool
 ) -> tuple[float, float, float]:
@@ -328,22 +328,25 @@ def _mode_and_scales(
     for at in range(along.shape[0]):
         variance += mass[at] * (along[at] - mode) ** 2 / weight
     low = high = math.sqrt(variance)
+    count = along.shape[0]
     for _ in range(TURNS):
         below, above, mass_below, mass_above, pull_below, pull_above = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for at in range(along.shape[0]):
+        inner, outer = 1.0 / (low * low), 1.0 / (high * high)
+        for at in range(count):
             gap = along[at] - mode
+            square = gap * gap
             over = mass[at]
             if student:
-                far = gap / (low if gap < 0.0 else high)
-                over *= (DEGREES + 1.0) / (DEGREES + far * far)
+                far = square * (inner if gap < 0.0 else outer)
+                over *= (DEGREES + 1.0) / (DEGREES + far)
             under = over if gap < 0.0 else 0.0
             over -= under
             mass_below += under
             mass_above += over
             pull_below += under * gap
             pull_above += over * gap
-            below += under * gap * gap
-            above += over * gap * gap
+            below += under * square
+            above += over * square
         below, above = (below / weight) ** (1.0 / 3.0), (above / weight) ** (1.0 / 3.0)
         low = math.sqrt(below * below * (below + above) + floor)
         high = math.sqrt(above * above * (below + above) + floor)
