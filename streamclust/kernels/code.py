@@ -320,18 +320,18 @@ def _mode_and_scales(
     family", 1982); the mode is moved to the mean, every point in units of its own side. As the
     scales then follow and halve what is left to go, it is moved twice as far.
     """
+    count = along.shape[0]
     mode = 0.0
-    for at in range(along.shape[0]):
+    for at in range(count):
         mode += mass[at] * along[at]
     mode /= weight
     variance = floor
-    for at in range(along.shape[0]):
+    for at in range(count):
         variance += mass[at] * (along[at] - mode) ** 2 / weight
     low = high = math.sqrt(variance)
-    count = along.shape[0]
+    inner = outer = 1.0 / variance
     for _ in range(TURNS):
         below, above, mass_below, mass_above, pull_below, pull_above = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        inner, outer = 1.0 / (low * low), 1.0 / (high * high)
         for at in range(count):
             gap = along[at] - mode
             square = gap * gap
