@@ -8,6 +8,8 @@ border costs and not what it holds.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,76 +17,20 @@ from streamclust.kernels.compiled import kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+WordArray = NDArray[np.uint64]
+GROUP = 64
+"""Trajectories that go together: the bits of a word."""
+TILE = 256
+"""Points looked at in one go, so that what is computed of them stays close to the processor."""
+APART = 0.25
+"""Trajectories farther apart than this share of the bandwidth look at the points separately."""
+SLACK = 1e-9
+"""Share of the radius within which rounding could decide on which side of a border a point is."""
 
 
 @kernel
-def build_tree(
-    points: FloatArray,
-    weights: FloatArray,
-    depth: int,
-    order: IntArray,
-    bounds: IntArray,
-    boxes: FloatArray,
-    sums: FloatArray,
-) -> None:
-    """Arrange points in a balanced tree; node i has the children 2 i + 1 and 2 i + 2.
-
-    Parameters
-    ----------
-    points : float array of shape (n, d)
-        n >= 1; left in place, see `order`.
-    weights : float array of shape (n,)
-    depth : int
-        Levels below the root; the tree has 2 ** (depth + 1) - 1 nodes.
-    order : int array of shape (n,)
-        Receives the points in the order of the leaves.
-    bounds : int array of shape (nodes, 2)
-        Receives begin and end of every node in `order`.
-    boxes : float array of shape (nodes, 2, d)
-        Receives the least and the greatest coordinates of every node.
-    sums : float array of shape (nodes, d + 1)
-        Receives the weighted sum of every node's points, and their weight last.
-    """
-    n, d = points.shape
-    nodes = bounds.shape[0]
-    inner = 2**depth - 1
-    for i in range(n):
-        order[i] = i
-    bounds[0, 0], bounds[0, 1] = 0, n
-    for node in range(nodes):
-        begin, end = bounds[node]
-        widest, width = 0, -1.0
-        for j in range(d):
-            low, high, total = np.inf, -np.inf, 0.0
-            for at in range(begin, end):
-                value = points[order[at], j]
-                low = min(low, value)
-                high = max(high, value)
-                total += weights[order[at]] * value
-            boxes[node, 0, j], boxes[node, 1, j] = low, high
-            sums[node, j] = total
-            if high - low > width:
-                widest, width = j, high - low
-        mass = 0.0
-        for at in range(begin, end):
-            mass += weights[order[at]]
-        sums[node, d] = mass
-        if node < inner:
-            part = order[begin:end].copy()
-            values = np.empty(end - begin)
-            for at in range(end - begin):
-                values[at] = points[part[at], widest]
-            ranks = np.argsort(values, kind="mergesort")
-            for at in range(end - begin):
-                order[begin + at] = part[ranks[at]]
-            middle = (begin + end) // 2
-            bounds[2 * node + 1, 0], bounds[2 * node + 1, 1] = begin, middle
-            bounds[2 * node + 2, 0], bounds[2 * node + 2, 1] = middle, end
-
-
-@kernel
-def _place(boxes: FloatArray, node: int, center: FloatArray, square: float) -> int:
-    """Where a node's box lies: 0 outside the ball, 1 across its border, 2 inside."""
+def _place(boxes: FloatArray, node: int, center: FloatArray, inner: float, outer: float) -> int:
+    """Where a node's box lies: 0 outside the outer ball, 2 inside the inner one, 1 otherwise."""
     near, far = 0.0, 0.0
     for j in range(center.shape[0]):
         below = boxes[node, 0, j] - center[j]
@@ -93,170 +39,194 @@ def _place(boxes: FloatArray, node: int, center: FloatArray, square: float) -> i
         reach = max(-below, -above)
         near += gap * gap
         far += reach * reach
-    if near > square:
+    if near > outer:
         return 0
-    return 2 if far <= square else 1
+    return 2 if far <= inner else 1
 
 
 @kernel
-def _scan(
+def _measure(
+    columns: FloatArray, begin: int, end: int, center: FloatArray, squares: FloatArray
+) -> None:
+    """Write the squared distances of some points from a center.
+
+    Column by column and without a branch, so that the compiler handles several points at a time.
+    """
+    first = np.uint64(begin)
+    for i in range(np.uint64(end - begin)):
+        squares[i] = 0.0
+    for j in range(center.shape[0]):
+        middle = center[j]
+        for i in range(np.uint64(end - begin)):
+            gap = columns[j, first + i] - middle
+            squares[i] += gap * gap
+
+
+@kernel
+def _add(
     columns: FloatArray,
     weights: FloatArray,
     begin: int,
     end: int,
-    center: FloatArray,
     square: float,
     held: FloatArray,
     out: FloatArray,
-) -> None:
-    """Add the points of a leaf that are within a ball to `out`; `held` is room for a leaf.
+) -> bool:
+    """Add the points whose squared distance is small enough to `out`; whether there are any.
 
-    Column by column and without a branch, so that the compiler handles several points at a time.
+    `held` has the squared distances, and receives the weights of those points and zeros.
     """
-    d, n = center.shape[0], end - begin
-    for j in range(d):
-        column, middle = columns[j, begin:end], center[j]
-        if j == 0:
-            for i in range(n):
-                held[i] = (column[i] - middle) * (column[i] - middle)
-        else:
-            for i in range(n):
-                held[i] += (column[i] - middle) * (column[i] - middle)
-    own = weights[begin:end]
+    d, n = columns.shape[0], end - begin
+    first = np.uint64(begin)
+    for i in range(np.uint64(n)):
+        held[i] = weights[first + i] if held[i] <= square else 0.0
     mass = 0.0
-    for i in range(n):
-        held[i] = own[i] if held[i] <= square else 0.0
     for i in range(n):
         mass += held[i]
     if mass == 0.0:
-        return
+        return False
     out[d] += mass
     whole = n // 4 * 4
     for j in range(d):
-        column = columns[j, begin:end]
         a, b, c, e = 0.0, 0.0, 0.0, 0.0
         for i in range(0, whole, 4):
-            a += held[i] * column[i]
-            b += held[i + 1] * column[i + 1]
-            c += held[i + 2] * column[i + 2]
-            e += held[i + 3] * column[i + 3]
+            a += held[i] * columns[j, begin + i]
+            b += held[i + 1] * columns[j, begin + i + 1]
+            c += held[i + 2] * columns[j, begin + i + 2]
+            e += held[i + 3] * columns[j, begin + i + 3]
         for i in range(whole, n):
-            a += held[i] * column[i]
+            a += held[i] * columns[j, begin + i]
         out[j] += (a + b) + (c + e)
+    return True
 
 
 @kernel
-def _ball(
+def _gather(
     columns: FloatArray,
     weights: FloatArray,
     bounds: IntArray,
     boxes: FloatArray,
     sums: FloatArray,
     center: FloatArray,
-    square: float,
+    inner: float,
+    outer: float,
+    bits: np.uint64,
     stack: IntArray,
     held: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Write the weighted sum of the points within a ball to `out`, and their weight last."""
-    d = center.shape[0]
-    inner = bounds.shape[0] // 2
+    base: FloatArray,
+    nodes: WordArray,
+    words: WordArray,
+    near: IntArray,
+    near_columns: FloatArray,
+    near_weights: FloatArray,
+) -> int:
+    """Part the points into those inside the inner ball, those outside the outer one, the others.
+
+    The first are added to `base` and marked with `bits`, by node or by point; the last are copied
+    to `near`. Returns how many were copied.
+    """
+    d, half = center.shape[0], bounds.shape[0] // 2
     for j in range(d + 1):
-        out[j] = 0.0
+        base[j] = 0.0
     stack[0] = 0
-    size = 1
+    size, count = 1, 0
     while size > 0:
         size -= 1
         node = stack[size]
-        place = _place(boxes, node, center, square)
+        place = _place(boxes, node, center, inner, outer)
         if place == 2:
             for j in range(d + 1):
-                out[j] += sums[node, j]
-        elif place == 1 and node < inner:
+                base[j] += sums[node, j]
+            nodes[node] |= bits
+        elif place == 1 and node < half:
             stack[size], stack[size + 1] = 2 * node + 2, 2 * node + 1
             size += 2
         elif place == 1:
-            begin, end = bounds[node]
-            _scan(columns, weights, begin, end, center, square, held, out)
+            begin, end = bounds[node, 0], bounds[node, 1]
+            _measure(columns, begin, end, center, held)
+            if inner < outer:
+                for i in range(end - begin):
+                    if inner < held[i] <= outer:
+                        near[count] = begin + i
+                        near_weights[count] = weights[begin + i]
+                        for j in range(d):
+                            near_columns[j, count] = columns[j, begin + i]
+                        count += 1
+            if _add(columns, weights, begin, end, inner, held, base):
+                first = np.uint64(begin)
+                for i in range(np.uint64(end - begin)):
+                    words[first + i] |= bits if held[i] > 0.0 else np.uint64(0)
+    return count
 
 
 @kernel
-def _mark(
-    columns: FloatArray,
-    bounds: IntArray,
-    boxes: FloatArray,
-    center: FloatArray,
-    square: float,
-    stack: IntArray,
-    stamp: int,
-    nodes: IntArray,
-    seen: IntArray,
-    weight: float,
-    visits: FloatArray,
-) -> None:
-    """Add `weight` to the visits of every point within a ball that bears no `stamp` yet."""
-    inner = bounds.shape[0] // 2
-    stack[0] = 0
-    size = 1
-    while size > 0:
-        size -= 1
-        node = stack[size]
-        if nodes[node] == stamp:
-            continue
-        place = _place(boxes, node, center, square)
-        if place == 2:
-            nodes[node] = stamp
-        elif place == 1 and node < inner:
-            stack[size], stack[size + 1] = 2 * node + 2, 2 * node + 1
-            size += 2
-        if place == 2 or (place == 1 and node >= inner):
-            for at in range(bounds[node, 0], bounds[node, 1]):
-                far = 0.0
-                if place == 1:
-                    for j in range(center.shape[0]):
-                        far += (columns[j, at] - center[j]) ** 2
-                if far <= square and seen[at] != stamp:
-                    seen[at] = stamp
-                    visits[at] += weight
-
-
-@kernel
-def _widest(bounds: IntArray) -> int:
-    """The number of points of the fullest leaf."""
-    widest = 0
-    for node in range(bounds.shape[0] // 2, bounds.shape[0]):
-        widest = max(widest, bounds[node, 1] - bounds[node, 0])
+def _middle(ends: FloatArray, team: IntArray, low: int, high: int, center: FloatArray) -> int:
+    """Write the middle of the box around some positions; return its widest direction."""
+    widest, width = 0, -1.0
+    for j in range(center.shape[0]):
+        least, most = np.inf, -np.inf
+        for at in range(low, high):
+            least = min(least, ends[team[at], j])
+            most = max(most, ends[team[at], j])
+        center[j] = 0.5 * (least + most)
+        if most - least > width:
+            widest, width = j, most - least
     return widest
 
 
 @kernel
-def run_trajectories(
+def _reach(
+    ends: FloatArray, team: IntArray, low: int, high: int, begin: int, center: FloatArray
+) -> tuple[float, np.uint64]:
+    """The largest distance of some positions from a center, and their bits."""
+    reach, bits = 0.0, np.uint64(0)
+    for at in range(low, high):
+        far = 0.0
+        for j in range(center.shape[0]):
+            far += (ends[team[at], j] - center[j]) ** 2
+        reach = max(reach, far)
+        bits |= np.uint64(1) << np.uint64(team[at] - begin)
+    return math.sqrt(reach), bits
+
+
+@kernel
+def _sort(ends: FloatArray, team: IntArray, low: int, high: int, along: int) -> None:
+    """Put some positions into order along one direction."""
+    for i in range(low + 1, high):
+        one, at = team[i], i
+        while at > low and ends[team[at - 1], along] > ends[one, along]:
+            team[at] = team[at - 1]
+            at -= 1
+        team[at] = one
+
+
+@kernel
+def follow_trajectories(
     columns: FloatArray,
     weights: FloatArray,
     bounds: IntArray,
     boxes: FloatArray,
     sums: FloatArray,
-    starts: FloatArray,
     bandwidth: float,
     tolerance: float,
     max_steps: int,
     ends: FloatArray,
     masses: FloatArray,
-    modes: IntArray,
-    shares: FloatArray,
-    visits: FloatArray,
+    trails: WordArray,
 ) -> int:
-    """Follow every start to where it comes to rest, and count the visits on the way.
+    """Follow starts to where they come to rest, and note which points they pass.
+
+    Starts go in groups of 64, and close ones of a group look at the points together: what all of
+    their balls hold is added once, and each one only looks at what is near the borders.
 
     Parameters
     ----------
     columns : float array of shape (d, n)
         The points' coordinates.
     weights : float array of shape (n,)
-        Both in the order of the leaves.
+        Positive. Both in the order of the leaves.
     bounds, boxes, sums
-        As `build_tree` wrote them.
-    starts : float array of shape (s, d)
+        As `streamclust.kernels.leaves.build_tree` wrote them.
     bandwidth : float
         Radius of the ball, its border included.
     tolerance : float
@@ -264,15 +234,11 @@ def run_trajectories(
     max_steps : int
         Further steps after the first, at the most.
     ends : float array of shape (s, d)
-        Receives the resting positions.
+        The starts, neighbours side by side; receives the resting positions.
     masses : float array of shape (s,)
         Receives the weight of the last ball; 0.0 where a start sees no point.
-    modes : int array of shape (s,)
-        Row of `visits` of every trajectory; negative ones are not counted.
-    shares : float array of shape (s,)
-        What a trajectory adds to the points that it visits, each once.
-    visits : float array of shape (rows, n)
-        Is added to; in the order of the leaves.
+    trails : uint64 array of shape (groups, n)
+        Receives, for every group and point, a bit for each of the 64 starts that passed it.
 
     Returns
     -------
@@ -284,33 +250,142 @@ def run_trajectories(
     depth = 1
     while 2**depth <= bounds.shape[0]:
         depth += 1
-    stack = np.empty(2 * depth + 2, np.int64)
-    nodes = np.full(bounds.shape[0], -1, np.int64)
-    seen = np.full(n, -1, np.int64)
-    found = np.empty(d + 1)
-    held = np.empty(_widest(bounds))
+    stack, nodes = np.empty(2 * depth + 2, np.int64), np.empty(bounds.shape[0], np.uint64)
+    ranges, team = np.empty((GROUP, 2), np.int64), np.empty(GROUP, np.int64)
+    center, base, found = np.empty(d), np.empty(d + 1), np.empty(d + 1)
+    widest = TILE
+    for node in range(bounds.shape[0] // 2, bounds.shape[0]):
+        widest = max(widest, bounds[node, 1] - bounds[node, 0])
+    held = np.empty(widest)
+    near, near_words = np.empty(n, np.int64), np.empty(n, np.uint64)
+    near_columns, near_weights = np.empty((d, n)), np.empty(n)
     balls = 0
-    for s in range(starts.shape[0]):
-        center = starts[s].copy()
-        masses[s] = 0.0
+    for group in range(trails.shape[0]):
+        begin, end = group * GROUP, min((group + 1) * GROUP, ends.shape[0])
+        words = trails[group]
+        for i in range(n):
+            words[i] = 0
+        for i in range(nodes.shape[0]):
+            nodes[i] = 0
+        size = end - begin
+        for i in range(size):
+            team[i] = begin + i
+            masses[begin + i] = 0.0
         for _ in range(max_steps + 1):
-            _ball(columns, weights, bounds, boxes, sums, center, square, stack, held, found)
-            balls += 1
-            if found[d] <= 0.0:
-                break
-            if modes[s] >= 0:
-                row = visits[modes[s]]
-                _mark(columns, bounds, boxes, center, square, stack, s, nodes, seen, shares[s], row)
-            masses[s] = found[d]
-            step = 0.0
-            for j in range(d):
-                mean = found[j] / found[d]
-                step += (mean - center[j]) ** 2
-                center[j] = mean
-            if step <= tolerance * tolerance:
-                break
-        ends[s] = center
+            going = 0
+            ranges[0, 0], ranges[0, 1] = 0, size
+            waiting = 1 if size > 0 else 0
+            while waiting > 0:
+                waiting -= 1
+                low, high = ranges[waiting, 0], ranges[waiting, 1]
+                along = _middle(ends, team, low, high, center)
+                reach, bits = _reach(ends, team, low, high, begin, center)
+                if high - low > 1 and reach > APART * bandwidth:
+                    _sort(ends, team, low, high, along)
+                    middle = (low + high) // 2
+                    ranges[waiting, 0], ranges[waiting, 1] = middle, high
+                    ranges[waiting + 1, 0], ranges[waiting + 1, 1] = low, middle
+                    waiting += 2
+                    continue
+                inner, outer = square, square
+                if reach > 0.0:
+                    reach += SLACK * (bandwidth + reach)
+                    inner = (bandwidth - reach) ** 2 if reach < bandwidth else -1.0
+                    outer = (bandwidth + reach) ** 2
+                count = _gather(
+                    columns,
+                    weights,
+                    bounds,
+                    boxes,
+                    sums,
+                    center,
+                    inner,
+                    outer,
+                    bits,
+                    stack,
+                    held,
+                    base,
+                    nodes,
+                    words,
+                    near,
+                    near_columns,
+                    near_weights,
+                )
+                for i in range(count):
+                    near_words[i] = 0
+                for at in range(low, high):
+                    s = team[at]
+                    bit = np.uint64(1) << np.uint64(s - begin)
+                    for j in range(d + 1):
+                        found[j] = base[j]
+                    for first in range(0, count, TILE):
+                        last = min(first + TILE, count)
+                        _measure(near_columns, first, last, ends[s], held)
+                        if _add(near_columns, near_weights, first, last, square, held, found):
+                            lead = np.uint64(first)
+                            for i in range(np.uint64(last - first)):
+                                near_words[lead + i] |= bit if held[i] > 0.0 else np.uint64(0)
+                    balls += 1
+                    if found[d] <= 0.0:
+                        continue
+                    masses[s] = found[d]
+                    step = 0.0
+                    for j in range(d):
+                        mean = found[j] / found[d]
+                        step += (mean - ends[s, j]) ** 2
+                        ends[s, j] = mean
+                    if step > tolerance * tolerance:
+                        team[going] = s
+                        going += 1
+                for i in range(count):
+                    words[near[i]] |= near_words[i]
+            size = going
+        _hand_down(bounds, nodes, words)
     return balls
+
+
+@kernel
+def _hand_down(bounds: IntArray, nodes: WordArray, words: WordArray) -> None:
+    """Mark points with what their nodes are marked with."""
+    half = bounds.shape[0] // 2
+    for node in range(bounds.shape[0]):
+        if node < half:
+            nodes[2 * node + 1] |= nodes[node]
+            nodes[2 * node + 2] |= nodes[node]
+        elif nodes[node] != 0:
+            for at in range(bounds[node, 0], bounds[node, 1]):
+                words[at] |= nodes[node]
+
+
+@kernel
+def add_visits(trails: WordArray, modes: IntArray, shares: FloatArray, visits: FloatArray) -> None:
+    """Add the shares of trajectories to the points that they passed.
+
+    Parameters
+    ----------
+    trails : uint64 array of shape (groups, n)
+        As `follow_trajectories` wrote them.
+    modes : int array of shape (s,)
+        Row of `visits` of every trajectory; negative ones are not counted.
+    shares : float array of shape (s,)
+        What a trajectory adds to the points that it passed, each once.
+    visits : float array of shape (rows, n)
+        Is added to; in the order of the leaves.
+    """
+    n = trails.shape[1]
+    for group in range(trails.shape[0]):
+        begin, end = group * GROUP, min((group + 1) * GROUP, modes.shape[0])
+        for first in range(0, n, TILE):
+            last, passed = min(first + TILE, n), np.uint64(0)
+            for at in range(first, last):
+                passed |= trails[group, at]
+            for s in range(begin, end):
+                bit = np.uint64(1) << np.uint64(s - begin)
+                if modes[s] < 0 or not passed & bit:
+                    continue
+                row, share = np.uint64(modes[s]), shares[s]
+                for at in range(np.uint64(first), np.uint64(last)):
+                    visits[row, at] += share if trails[group, at] & bit else 0.0
 
 
 @kernel

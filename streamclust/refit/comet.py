@@ -320,7 +320,7 @@ def embed(
     -------
     float array of shape (n, p)
     """
-    edges = FusionGraph(graph, weights, direct=False)
+    edges = FusionGraph(graph, weights)
     U = Z.copy()
     square = edges.squares(U)
     top = float(square.max())

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamclust.kernels.comet import solve_fusion
-from streamclust.kernels.elimination import RowArray, eliminate, find_entries, solve_directly
-from streamclust.kernels.rcc import edge_squares, laplacian_norm
+from streamclust.kernels.elimination import IndexArray, eliminate, find_entries, solve_directly
+from streamclust.kernels.rcc import edge_pulls, edge_squares, laplacian_norm
 from streamclust.refit.graph import Graph
 from streamclust.results import FloatArray, IntArray
 
@@ -25,34 +25,56 @@ MAX_STEPS = 100
 TYPICAL_STEPS = 20
 """Conjugate gradient steps that a factorisation may cost."""
 
+Factor = tuple[IntArray, IntArray, IndexArray, IntArray, IntArray, IntArray, IntArray]
+"""Where a factor has entries, as the kernels take it."""
+
 
 class FusionGraph:
     """The edges that fuse, their weights, and the operations on them.
+
+    Points are numbered by *position*: in the order in which a factorisation eliminates them, so
+    that it walks through memory; where none is used, as in the graph.
 
     Parameters
     ----------
     graph : Graph
     mass : float array of shape (n,)
-        Weights of the points.
-    direct : bool, default True
-        Whether a factorisation is used where it costs less; few systems do not repay its order.
+        Weights of the points, as in the graph.
+    columns : int, default 0
+        Coordinates per point. A factorisation is used where it costs less than conjugate gradients
+        for so many; 0: never, as few systems do not repay its order.
+
+    Attributes
+    ----------
+    first, second : int array of shape (m,)
+        Ends of the edges, as positions.
+    base : float array of shape (m,)
+        Weights of the edges.
+    order : int array of shape (n,)
+        The point at each position.
+    place : int array of shape (n,)
+        The position of each point.
     """
 
-    def __init__(self, graph: Graph, mass: FloatArray, *, direct: bool = True) -> None:
+    def __init__(self, graph: Graph, mass: FloatArray, *, columns: int = 0) -> None:
         chosen = graph.fused
-        self.first, self.second = graph.first[chosen], graph.second[chosen]
-        degree = np.bincount(np.concatenate((self.first, self.second)), minlength=graph.n)
+        first, second = graph.first[chosen], graph.second[chosen]
+        start, neighbours, edge = graph.lists(chosen)
+        self.order = self.place = np.arange(graph.n)
+        self._factor: Factor | None = None
+        self._lists = start, neighbours, edge
+        if columns:
+            first, second = self._eliminate(first, second, columns)
+        self.first, self.second = first, second
+        degree = np.diff(start)[self.order]
+        held = np.sqrt(mass)[self.order]
         self.base: FloatArray = degree.mean() / np.sqrt(
-            (degree[self.first] * degree[self.second]).astype(float)
+            (degree[first] * degree[second]).astype(float)
         )
-        self.base *= np.sqrt(mass[self.first]) * np.sqrt(mass[self.second])
-        self._start, self._neighbours, self._place = graph.lists(chosen)
+        self.base *= held[first] * held[second]
         self._vector = np.where(np.arange(graph.n) % 2 == 0, 1.0, -1.0) + np.linspace(
             0.0, 0.5, graph.n
         )
-        self._factor: tuple[IntArray, IntArray, RowArray, IntArray] | tuple[()] | None = None
-        if not direct:
-            self._factor = ()
 
     def squares(self, U: FloatArray) -> FloatArray:
         """Squared length of every edge."""
@@ -62,10 +84,8 @@ class FusionGraph:
 
     def penalty(self, U: FloatArray, truncation: float) -> tuple[float, FloatArray]:
         """The fusion term, without lambda / 2, and the pull of every edge."""
-        square = self.squares(U)
-        root = truncation / (truncation + square)
-        pulls = self.base * root**2
-        return float(pulls @ square + truncation * (self.base @ (root - 1.0) ** 2)), pulls
+        pulls = np.empty(len(self.first))
+        return edge_pulls(self.first, self.second, self.base, U, truncation, pulls), pulls
 
     def norm(self, pulls: FloatArray) -> float:
         """The spectral norm of the Laplacian; the next call starts from its vector."""
@@ -75,28 +95,38 @@ class FusionGraph:
 
     def solve(self, pulls: FloatArray, held: FloatArray, X: FloatArray, U: FloatArray) -> None:
         """Move U to the solution of (H + A) U = H X."""
-        if self._factor is None:
-            self._factor = self._eliminated(X.shape[1])
-        if self._factor:
+        if self._factor is not None:
             solve_directly(self.first, self.second, pulls, held, X, *self._factor, U)
         else:
-            pulled = pulls[self._place]
-            start, neighbours = self._start, self._neighbours
-            solve_fusion(start, neighbours, pulled, held, X, U, RESIDUAL, MAX_STEPS)
+            start, neighbours, edge = self._lists
+            solve_fusion(start, neighbours, pulls[edge], held, X, U, RESIDUAL, MAX_STEPS)
 
-    def _eliminated(
-        self, columns: int
-    ) -> tuple[IntArray, IntArray, RowArray, IntArray] | tuple[()]:
-        """Where the factor has entries; nothing where conjugate gradients cost less."""
-        n, m = len(self._start) - 1, len(self.first)
+    def _eliminate(
+        self, first: IntArray, second: IntArray, columns: int
+    ) -> tuple[IntArray, IntArray]:
+        """Take the order of elimination, unless it costs too much; the edges' ends as positions."""
+        n, m = len(self.order), len(first)
         most = float(TYPICAL_STEPS * columns * (4 * m + 10 * n))
-        place, bounds = np.empty(n, np.int64), np.empty(n + 1, np.int64)
-        rows = eliminate(self._start, self._neighbours, most, place, bounds)
+        place = np.empty(n, np.int64)
+        blocks, bounds = np.empty((2, n + 1), np.int64)
+        rows = eliminate(*self._lists[:2], most, place, blocks, bounds)
         if len(rows) and rows[0] == n:
-            return ()
+            return first, second
+        self.place, self.order = place, np.argsort(place)
+        low, high = np.minimum(place[first], place[second]), np.maximum(place[first], place[second])
+        along = np.argsort(low * n + high)
+        first, second = low[along], high[along]
+        count = int(np.searchsorted(blocks, n))
+        blocks, bounds = blocks[: count + 1], bounds[: count + 1]
+        width = np.diff(blocks)
+        tall = width + np.diff(bounds)
+        owner = np.repeat(np.arange(count), width)
+        at = np.concatenate(([0], np.cumsum(width * tall)))
+        pivots = at[owner] + (np.arange(n) - blocks[owner]) * (tall[owner] + 1)
         entries = np.empty(m, np.int64)
-        find_entries(self.first, self.second, place, bounds, rows, entries)
-        return place, bounds, rows, entries
+        find_entries(first, second, blocks, bounds, rows, owner, at, entries)
+        self._factor = blocks, bounds, rows, owner, at, pivots, entries
+        return first, second
 
 
 class Schedule:

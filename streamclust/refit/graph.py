@@ -17,8 +17,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.linkage import single_linkage
-from streamclust.kernels.neighbours import list_edges, scan_nearest
+from streamclust.kernels.neighbours import leaf_nearest, list_edges
 from streamclust.kernels.rcc import edge_squares
 
 FloatArray = NDArray[np.float64]
@@ -27,10 +28,10 @@ BoolArray = NDArray[np.bool_]
 
 BLOCK = 1 << 22
 """Entries of the distance block that brute force holds at a time (32 MB)."""
-TREE_DIMENSIONS = 12
-"""Above this many features a KD-tree visits nearly every point, and brute force is cheaper."""
-SCAN = 2000
-"""Up to so many points a compiled scan costs less than a tree."""
+TREE_DIMENSIONS = 32
+"""Above this many features a tree visits nearly every point, and brute force is cheaper."""
+LEAF = 64
+"""Points of a leaf of the tree at the most."""
 TIE = 1e-9
 """Relative difference below which two distances are tied."""
 TIE_LIMIT = 4
@@ -165,7 +166,7 @@ def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray]:
     n, d = points.shape
     limit = min(n - 1, TIE_LIMIT * k)
     width = min(n - 1, k + 4)
-    nearest = _by_product if d > TREE_DIMENSIONS else _by_scan if n <= SCAN else _by_tree
+    nearest = _by_product if d > TREE_DIMENSIONS else _by_tree
     rows = np.arange(n)
     parts: list[tuple[IntArray, IntArray]] = []
     while rows.size:
@@ -189,24 +190,25 @@ def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray]:
     return source, target
 
 
-def _by_scan(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
+def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
     """The `width` nearest other points of each row, nearest first, and their distances."""
+    n, d = points.shape
+    depth = max(0, math.ceil(math.log2(n / LEAF)))
+    nodes, inner = 2 ** (depth + 1) - 1, 2**depth - 1
+    order, bounds = np.empty(n, np.int64), np.empty((nodes, 2), np.int64)
+    boxes, sums = np.empty((nodes, 2, d)), np.empty((nodes, d + 1))
+    build_tree(points, np.ones(n), depth, order, bounds, boxes, sums)
+    where = np.full(n, -1)
+    where[rows] = np.arange(len(rows))
     near, squares = np.empty((len(rows), width), np.int64), np.empty((len(rows), width))
-    scan_nearest(np.ascontiguousarray(points.T), rows, width, near, squares)
+    columns = np.ascontiguousarray(points[order].T)
+    leaves = bounds[inner:], boxes[inner:]
+    leaf_nearest(columns, order, *leaves, where[order], width, near, squares)
     return near, np.sqrt(squares)
 
 
-def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """`_by_scan` with a KD-tree: for few features and many points."""
-    found = cKDTree(points).query(points[rows], k=width + 1)
-    far, near = np.asarray(found[0]), np.asarray(found[1])
-    self_at = near == rows[:, None]
-    self_at[~self_at.any(axis=1), -1] = True
-    return near[~self_at].reshape(-1, width).astype(np.int64), far[~self_at].reshape(-1, width)
-
-
 def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """`_by_scan` with matrix products: for many features."""
+    """`_by_tree` with matrix products: for many features."""
     n = len(points)
     near = np.empty((len(rows), width), dtype=np.int64)
     far = np.empty((len(rows), width))

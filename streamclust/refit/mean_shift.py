@@ -18,14 +18,23 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from streamclust.kernels.shift import build_tree, merge_ends, run_trajectories
+from streamclust.kernels.leaves import build_tree
+from streamclust.kernels.shift import (
+    GROUP,
+    WordArray,
+    add_visits,
+    follow_trajectories,
+    merge_ends,
+)
 from streamclust.refit.base import BatchEstimator, checked_window, members, real, require
 from streamclust.refit.code import LEAST, Code, Space, code_space
 from streamclust.refit.graph import distinct_points
 from streamclust.refit.hierarchy import NOISE_SHARE
 from streamclust.results import FloatArray, IntArray
+
+BoolArray = NDArray[np.bool_]
 
 LEAF = 64
 """Points of a leaf at the most."""
@@ -39,6 +48,8 @@ PROBES = 256
 """Points at which distances are measured for automatic bandwidths."""
 MAX_STEPS = 300
 """Steps of a trajectory after the first, at the most."""
+WORDS = 1 << 23
+"""Marks of passed points that are held at a time (64 MB); beyond, trajectories run twice."""
 
 
 class MeanShift(BatchEstimator):
@@ -67,7 +78,7 @@ class MeanShift(BatchEstimator):
     n_clusters_ : int
         May be 0.
     modes_ : float array of shape (n_clusters, d)
-        Where trajectories come to rest: the mean point of the last ball.
+        Where trajectories come to rest; without a given bandwidth, the mean of the ball there.
     visits_ : float array of shape (n, n_clusters)
         Share of a mode's trajectories that pass a point.
     bandwidth_ : float
@@ -96,37 +107,46 @@ class MeanShift(BatchEstimator):
         window = distinct_points(rows[heavy], weights[heavy])
         unit = float(np.abs(window.points).max()) or 1.0
         inputs, mass = window.points / unit, window.weights
-        points = np.ascontiguousarray(inputs - mass @ inputs / mass.sum())
+        middle = mass @ inputs / mass.sum()
+        points = np.ascontiguousarray(inputs - middle)
         bandwidth = 0.0 if self.bandwidth is None else float(self.bandwidth) / unit
         if len(points) == 1:
             one = np.zeros(1, np.int64)
             found = self._settle(Basins(bandwidth, points, one, np.ones((1, 1))))
         else:
             space = code_space(inputs, mass)
+            suggested = None
             if self.bandwidth is None:
-                bandwidth, points = self._suggest(space, mass), space.points
-            code = Code(space.points, mass, space.grain)
-            found = self._settle(self._basins(Landscape(points, mass), bandwidth, code))
+                suggested, points = self._suggest(space, mass), space.points
+                bandwidth = suggested.bandwidth
+            if suggested is None or len(suggested.labels) < len(points):
+                code = Code(space.points, mass, space.grain)
+                suggested = self._basins(Landscape(points, mass), bandwidth, code)
+            found = self._settle(suggested)
         member = members(rows, heavy, window.points, window.member)
         self.labels_ = found.labels[member]
         self.visits_ = np.ascontiguousarray(found.visits[member])
-        self.modes_ = unit * _ball_means(inputs, points, mass, found)
+        if self.bandwidth is None:  # the code space may have other coordinates
+            self.modes_ = unit * _ball_means(inputs, points, mass, found)
+        else:
+            self.modes_ = unit * (found.modes + middle)
         self.n_clusters_ = len(found.modes)
         self.bandwidth_ = found.bandwidth * unit
         self.n_features_in_ = rows.shape[1]
         return self
 
-    def _suggest(self, space: Space, mass: FloatArray) -> float:
-        """The bandwidth whose clustering has the shortest description."""
+    def _suggest(self, space: Space, mass: FloatArray) -> Basins:
+        """The clustering of shortest description, of a sample where there are many points."""
         chosen = _spaced(len(space.points), SAMPLE)
         points, weights = np.ascontiguousarray(space.points[chosen]), mass[chosen]
         land, code = Landscape(points, weights), Code(points, weights, space.grain)
-        best, shortest = 0.0, np.inf
+        best, shortest = None, np.inf
         for bandwidth in bandwidths(points, weights):
             found = self._basins(land, bandwidth, code)
             length = code.best(found.labels).length if len(found.modes) else np.inf
-            if best == 0.0 or length < shortest:
-                best, shortest = bandwidth, length
+            if best is None or length < shortest:
+                best, shortest = found, length
+        assert best is not None  # there is always a bandwidth
         return best
 
     def _basins(self, land: Landscape, bandwidth: float, code: Code) -> Basins:
@@ -146,7 +166,7 @@ class MeanShift(BatchEstimator):
 
     def _worth(
         self, labels: IntArray, count: int, weights: FloatArray, code: Code, least: float
-    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    ) -> BoolArray:
         """Which clusters are heavy enough, and no background noise."""
         worth = np.zeros(count, dtype=bool)
         background = -code.noise_density(NOISE_SHARE * code.total)
@@ -215,6 +235,9 @@ class Climb:
         The mode of each trajectory.
     own : int array of shape (n,)
         The mode of each point's own trajectory.
+    trails : list of (int array of shape (r,), uint64 array)
+        Trajectories that ran together, and which points they passed; empty where there was no
+        room to keep them.
     """
 
     bandwidth: float
@@ -225,6 +248,7 @@ class Climb:
     heights: FloatArray
     led: IntArray
     own: IntArray
+    trails: list[tuple[IntArray, WordArray]]
 
 
 class Landscape:
@@ -240,40 +264,30 @@ class Landscape:
 
     def __init__(self, points: FloatArray, weights: FloatArray) -> None:
         self.points, self.weights = points, weights
-        n, d = points.shape
-        depth = max(0, int(np.ceil(np.log2(max(n, 1) / LEAF))))
-        nodes = 2 ** (depth + 1) - 1
-        self._order = np.empty(n, np.int64)
-        self._bounds = np.empty((nodes, 2), np.int64)
-        self._boxes = np.empty((nodes, 2, d))
-        self._sums = np.empty((nodes, d + 1))
-        build_tree(points, weights, depth, self._order, self._bounds, self._boxes, self._sums)
+        self._order, self._tree = _tree(points, weights)
         self._columns = np.ascontiguousarray(points[self._order].T)
         self._weights = np.ascontiguousarray(weights[self._order])
 
     def climb(self, bandwidth: float, tolerance: float, every: bool) -> Climb:
         """Follow trajectories from every cell or point to the modes."""
         n = len(self.points)
-        if every:
-            starts, cell = self.points, np.arange(n)
-        else:
-            starts, cell = self._cells(bandwidth)
-        seen = np.full((1, n), float(every))  # a point that is a start is seen from it
-        to = np.full(len(starts), -1 if every else 0)
-        ends, heights = self._run(starts, bandwidth, tolerance, to, np.ones(len(starts)), seen)
-        missed = np.flatnonzero(seen[0] == 0.0)
-        cell[missed] = len(starts) + np.arange(len(missed))
-        starts = np.ascontiguousarray(np.concatenate((starts, self.points[missed])))
-        more = np.full(len(missed), -1)
-        late, high = self._run(self.points[missed], bandwidth, tolerance, more, more * 1.0, seen)
-        ends, heights = np.concatenate((ends, late)), np.concatenate((heights, high))
+        starts, cell = (self.points, np.arange(n)) if every else self._cells(bandwidth)
+        ends, heights, trails, seen = self._run(starts, bandwidth, tolerance)
+        missed = np.empty(0, np.int64) if every else np.flatnonzero(~seen)
+        if len(missed):
+            cell[missed] = len(starts) + np.arange(len(missed))
+            late, high, more, _ = self._run(self.points[missed], bandwidth, tolerance)
+            ends, heights = np.concatenate((ends, late)), np.concatenate((heights, high))
+            trails = trails + [(len(starts) + which, passed) for which, passed in more]
+            starts = np.ascontiguousarray(np.concatenate((starts, self.points[missed])))
         order = np.lexsort((*ends.T[::-1], heights))[::-1].copy()
         led, kept = np.zeros(len(ends), np.int64), np.empty(len(ends), np.int64)
         count = merge_ends(ends, order, bandwidth, led, kept)
         kept = kept[:count]
         shares = np.bincount(cell, self.weights, len(starts)).astype(np.float64)
+        modes = ends[kept]
         return Climb(
-            bandwidth, tolerance, starts, shares, ends[kept], heights[kept], led, led[cell]
+            bandwidth, tolerance, starts, shares, modes, heights[kept], led, led[cell], trails
         )
 
     def visits(self, climb: Climb, kept: IntArray) -> FloatArray:
@@ -281,53 +295,74 @@ class Landscape:
         name = np.full(len(climb.modes), -1, np.int64)
         name[kept] = np.arange(len(kept))
         to = name[climb.led]
-        counted = np.flatnonzero(to >= 0)
         visits = np.zeros((len(kept), len(self.points)))
-        starts, shares = climb.starts[counted], climb.shares[counted]
-        self._run(starts, climb.bandwidth, climb.tolerance, to[counted], shares, visits)
-        total = np.bincount(to[counted], shares, len(kept))
-        return np.ascontiguousarray((visits / np.where(total > 0.0, total, 1.0)[:, None]).T)
+        for which, kept_trails in climb.trails:
+            trails = kept_trails
+            if not len(trails):
+                trails = self._follow(climb.starts[which], climb.bandwidth, climb.tolerance)[2]
+            add_visits(trails, to[which], climb.shares[which], visits)
+        counted = to >= 0
+        total = np.bincount(to[counted], climb.shares[counted], len(kept))
+        visits /= np.where(total > 0.0, total, 1.0)[:, None]
+        return np.ascontiguousarray(visits.T)[np.argsort(self._order)]
 
     def _cells(self, bandwidth: float) -> tuple[FloatArray, IntArray]:
         """The mean point of every occupied cell, and the cell of every point."""
         least = self.points.min(axis=0)
         cells = np.floor((self.points - least) / bandwidth)
-        _, cell = np.unique(cells, axis=0, return_inverse=True)
-        cell = cell.reshape(-1).astype(np.int64)
-        mass = np.bincount(cell, self.weights)
-        columns = [np.bincount(cell, self.weights * column) / mass for column in self.points.T]
-        return np.ascontiguousarray(np.stack(columns, axis=1)), cell
+        found = distinct_points(cells, self.weights)
+        sums = [np.bincount(found.member, self.weights * column) for column in self.points.T]
+        means = np.stack(sums, axis=1) / found.weights[:, None]
+        return np.ascontiguousarray(means), found.member
 
     def _run(
-        self,
-        starts: FloatArray,
-        bandwidth: float,
-        tolerance: float,
-        to: IntArray,
-        shares: FloatArray,
-        visits: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Ends and last balls of trajectories; `visits` of shape (rows, n) is added to."""
+        self, starts: FloatArray, bandwidth: float, tolerance: float
+    ) -> tuple[FloatArray, FloatArray, list[tuple[IntArray, WordArray]], BoolArray]:
+        """Ends, last balls and trails of trajectories, and which points any of them passed."""
+        n = len(self.points)
         ends, heights = np.empty_like(starts), np.empty(len(starts))
-        sorted_visits = np.zeros_like(visits)
-        run_trajectories(
+        order = _tree(starts, np.ones(len(starts)))[0]
+        size = GROUP * max(1, WORDS // n)
+        trails: list[tuple[IntArray, WordArray]] = []
+        seen = np.zeros(n, dtype=bool)
+        for begin in range(0, len(starts), size):
+            which = order[begin : begin + size]
+            ends[which], heights[which], passed = self._follow(starts[which], bandwidth, tolerance)
+            seen[self._order] |= passed.any(axis=0)
+            trails.append((which, passed if len(starts) <= size else passed[:0]))
+        return ends, heights, trails, seen
+
+    def _follow(
+        self, starts: FloatArray, bandwidth: float, tolerance: float
+    ) -> tuple[FloatArray, FloatArray, WordArray]:
+        """Ends, last balls and passed points of trajectories, neighbours side by side."""
+        ends, heights = starts.copy(), np.empty(len(starts))
+        passed = np.empty((-(-len(starts) // GROUP), len(self.points)), np.uint64)
+        follow_trajectories(
             self._columns,
             self._weights,
-            self._bounds,
-            self._boxes,
-            self._sums,
-            starts,
+            *self._tree,
             bandwidth,
             tolerance * bandwidth,
             MAX_STEPS,
             ends,
             heights,
-            to,
-            shares,
-            sorted_visits,
+            passed,
         )
-        visits[:, self._order] += sorted_visits
-        return ends, heights
+        return ends, heights, passed
+
+
+def _tree(
+    points: FloatArray, weights: FloatArray
+) -> tuple[IntArray, tuple[IntArray, FloatArray, FloatArray]]:
+    """The order of the points in a tree; the bounds, boxes and sums of its nodes."""
+    n, d = points.shape
+    depth = max(0, int(np.ceil(np.log2(max(n, 1) / LEAF))))
+    nodes = 2 ** (depth + 1) - 1
+    order, bounds = np.empty(n, np.int64), np.empty((nodes, 2), np.int64)
+    boxes, sums = np.empty((nodes, 2, d)), np.empty((nodes, d + 1))
+    build_tree(points, weights, depth, order, bounds, boxes, sums)
+    return order, (bounds, boxes, sums)
 
 
 def bandwidths(points: FloatArray, weights: FloatArray) -> list[float]:
@@ -344,12 +379,14 @@ def bandwidths(points: FloatArray, weights: FloatArray) -> list[float]:
     probes = _spaced(n, PROBES)
     least = min(COARSEST, max(FINEST, FEWEST / total))
     wanted = total * np.geomspace(COARSEST, least, RUNGS)
-    radii = np.empty((len(probes), RUNGS))
-    for row, probe in enumerate(probes):
-        far = ((points - points[probe]) ** 2).sum(axis=1)
-        order = np.argsort(far, kind="stable")
-        held = np.cumsum(weights[order])
-        radii[row] = np.sqrt(far[order][np.minimum(np.searchsorted(held, wanted), n - 1)])
+    far = np.zeros((len(probes), n))
+    for column in points.T:
+        far += (column[probes, None] - column) ** 2
+    order = np.argsort(far, axis=1)
+    held = np.cumsum(weights[order], axis=1)
+    at = np.stack([np.minimum((held < share).sum(axis=1), n - 1) for share in wanted], axis=1)
+    far = np.take_along_axis(far, np.take_along_axis(order, at, axis=1), axis=1)
+    radii = np.sqrt(far)
     order = np.argsort(radii, axis=0)
     held = np.cumsum(weights[probes][order], axis=0)
     middle = (held < 0.5 * held[-1]).sum(axis=0)
@@ -395,6 +432,4 @@ def _numbered(found: Basins) -> Basins:
     name = np.empty(k, np.int64)
     name[order] = np.arange(k)
     labels = np.where(found.labels >= 0, name[found.labels] if k else -1, -1)
-    return Basins(
-        found.bandwidth, found.modes[order], labels, np.ascontiguousarray(found.visits[:, order])
-    )
+    return Basins(found.bandwidth, found.modes[order], labels, np.take(found.visits, order, axis=1))

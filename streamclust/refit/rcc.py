@@ -11,7 +11,8 @@ The paper's tolerances are absolute and compare lengths with squares; here featu
 brought to mean variance one and every comparison is between like units, unless `scales` asks for
 the published ones. The published extraction links every edge shorter than the shortest one in a
 hundred of the data, which breaks small windows into pieces; by default the clusters are cuts of
-the hierarchies of the representatives, chosen by code length (`streamclust.refit.hierarchy`).
+the hierarchies of the representatives, chosen by code length (`streamclust.refit.hierarchy`), and
+pieces without a valley between them are one cluster (`streamclust.refit.valley`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from streamclust.kernels.rcc import spread
 from streamclust.refit.base import BatchEstimator, checked_window, members, real, require, whole
 from streamclust.refit.code import Code, code_space
 from streamclust.refit.fusion import FusionGraph, Schedule
 from streamclust.refit.graph import Graph, distinct_points, neighbour_graph
 from streamclust.refit.hierarchy import choose, link_single, link_ward
 from streamclust.refit.partition import partition
+from streamclust.refit.valley import join_without_valley
 from streamclust.results import FloatArray, IntArray
 
 ITERATIONS = 100
@@ -114,8 +117,10 @@ class RCC(BatchEstimator):
             labels, U, self.n_iter_ = np.zeros(len(points), np.int64), 0.0 * points, 0
         else:
             graph = neighbour_graph(self._direction(points), min(self.n_neighbors, len(points) - 1))
-            edges = FusionGraph(graph, mass)
-            U, self.n_iter_ = self._fuse(prepared, mass, edges)
+            edges = FusionGraph(graph, mass, columns=prepared.shape[1])
+            order, place = edges.order, edges.place
+            fused, self.n_iter_ = self._fuse(prepared[order], mass[order], edges)
+            U = fused[place]
             labels = self._extract(graph, edges, prepared, U, mass)
         member = members(rows, heavy, window.points, window.member)
         self.labels_, self.representatives_ = labels[member], U[member]
@@ -145,17 +150,16 @@ class RCC(BatchEstimator):
         return np.ascontiguousarray(centred / np.sqrt(variance))
 
     def _fuse(self, X: FloatArray, mass: FloatArray, edges: FusionGraph) -> tuple[FloatArray, int]:
-        """The representatives, and the number of systems."""
+        """The representatives, and the number of systems; all rows are positions."""
         schedule = self._schedule(X, edges)
         U, ratio = X.copy(), self.fusion_strength * _norm(X * np.sqrt(mass)[:, None])
         pulls = edges.base
         balance = ratio / edges.norm(pulls)
         for step in range(1, ITERATIONS + 1):
             fusion, pulls = edges.penalty(U, schedule.truncation)
-            away = X - U
-            gaps = np.einsum("ij,ij->i", away, away)
+            away = spread(X, U, mass)
             edges.solve(balance * pulls, mass, X, U)
-            moved = schedule.advance(0.5 * float(mass @ gaps) + 0.5 * balance * fusion)
+            moved = schedule.advance(0.5 * away + 0.5 * balance * fusion)
             if schedule.ended:
                 return U, step
             if moved:
@@ -176,12 +180,12 @@ class RCC(BatchEstimator):
     ) -> IntArray:
         """The clusters of the representatives."""
         if self.extraction == "edges":
-            lengths = np.sqrt(edges.squares(self._start(X)))
+            lengths = np.sqrt(edges.squares(self._start(X)[edges.order]))
             limit = _shortest(lengths, X.shape[1], self.scales == "published").mean()
-            near = np.sqrt(edges.squares(U)) < limit
+            near = np.sqrt(edges.squares(U[edges.order])) < limit
             links = (np.ones(int(near.sum())), (edges.first[near], edges.second[near]))
             found = connected_components(coo_array(links, shape=(graph.n, graph.n)))[1]
-            return np.asarray(found, dtype=np.int64)
+            return np.asarray(found[edges.place], dtype=np.int64)
         space = code_space(X, mass)
         Z = space.points
         code = Code(Z, mass, space.grain)
@@ -189,7 +193,7 @@ class RCC(BatchEstimator):
         if self.n_clusters is not None:
             hierarchies.append(link_ward(graph, Z, mass))
             return partition(min(self.n_clusters, graph.n), X, hierarchies, code).labels
-        return choose(hierarchies, code).labels
+        return join_without_valley(choose(hierarchies, code), code, graph)
 
     def _start(self, X: FloatArray) -> FloatArray:
         """Where the representatives started."""
@@ -257,7 +261,7 @@ class RCCDR(RCC):
         self.sparsity = sparsity
 
     def _fuse(self, X: FloatArray, mass: FloatArray, edges: FusionGraph) -> tuple[FloatArray, int]:
-        """The representatives of the codes, and the number of systems."""
+        """The representatives of the codes, and the number of systems; all rows are positions."""
         D = self._words(X)
         Z = X @ D
         U, former = Z.copy(), Z.copy()

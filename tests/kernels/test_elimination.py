@@ -22,40 +22,70 @@ GRAPHS = {
     "sparse": random_graph(60, 0.04, 0),
     "medium": random_graph(60, 0.1, 1),
     "dense": random_graph(40, 0.5, 2),
+    "large": random_graph(150, 0.03, 3),
 }
 
 
 def pattern(linked, most=1e9):
+    """Place of every point, first positions of the blocks, where their rows begin, the rows."""
     n = len(linked)
     sparse = csr_array(linked)
-    place, bounds = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    place = np.empty(n, np.int64)
+    blocks, bounds = np.empty((2, n + 1), np.int64)
     start, neighbours = sparse.indptr.astype(np.int64), sparse.indices.astype(np.int64)
-    return place, bounds, eliminate(start, neighbours, most, place, bounds)
+    rows = eliminate(start, neighbours, most, place, blocks, bounds)
+    count = int(np.searchsorted(blocks, n))
+    return place, blocks[: count + 1], bounds[: count + 1], rows
+
+
+def stored(blocks, bounds, rows):
+    """Where in the factor every entry stands, (n, n), -1 for none; owners; where blocks begin."""
+    n = blocks[-1]
+    width = np.diff(blocks)
+    tall = width + np.diff(bounds)
+    owner = np.repeat(np.arange(len(width)), width)
+    at = np.concatenate(([0], np.cumsum(width * tall)))
+    spot = np.full((n, n), -1)
+    for block in range(len(width)):
+        within = np.arange(blocks[block], blocks[block + 1])
+        below = rows[bounds[block] : bounds[block + 1]].astype(np.int64)
+        for c, column in enumerate(within):
+            entries = at[block] + c * tall[block] + np.arange(tall[block])
+            spot[np.concatenate((within, below)), column] = entries
+    return np.where(np.tri(n, dtype=bool), spot, -1), owner, at
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_pattern_is_that_of_the_elimination(name):
     linked = GRAPHS[name]
     n = len(linked)
-    place, bounds, rows = pattern(linked)
+    place, blocks, bounds, rows = pattern(linked)
     assert sorted(place) == list(range(n))
-    found = np.zeros((n, n), dtype=bool)
-    for k in range(n):
-        column = rows[bounds[k] : bounds[k + 1]].astype(np.int64)
-        assert (np.diff(column) > 0).all()
-        found[column, k] = True
-    assert np.array_equal(found, filled(linked, place))
+    assert blocks[0] == 0
+    assert blocks[-1] == n
+    assert (np.diff(blocks) > 0).all()
+    for block in range(len(blocks) - 1):
+        below = rows[bounds[block] : bounds[block + 1]].astype(np.int64)
+        assert (np.diff(below) > 0).all()
+        assert (below >= blocks[block + 1]).all()
+    spot, _, _ = stored(blocks, bounds, rows)
+    assert np.array_equal(np.tril(spot >= 0, -1), filled(linked, place))
+
+
+def test_points_with_the_same_neighbours_are_one_block():
+    assert pattern(GRAPHS["complete"])[1].tolist() == [0, 7]
+    assert pattern(GRAPHS["no edges"])[1].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("name", ["path", "star"])
 def test_trees_do_not_fill(name):
-    _, bounds, _ = pattern(GRAPHS[name])
-    assert bounds[-1] == len(GRAPHS[name]) - 1
+    place, blocks, bounds, rows = pattern(GRAPHS[name])
+    entries = stored(blocks, bounds, rows)[0] >= 0
+    assert np.tril(entries, -1).sum() == len(place) - 1
 
 
 def test_it_is_given_up_when_it_costs_too_much():
-    place, _, rows = pattern(GRAPHS["complete"], most=10.0)
-    assert rows.tolist() == [len(place)]
+    assert pattern(GRAPHS["complete"], most=10.0)[3].tolist() == [7]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -68,9 +98,14 @@ def test_equals_a_dense_solve(name, d, strength):
     pulls = np.triu(rng.uniform(0.0, strength, (n, n)) * linked, 1)
     first, second = (at.astype(np.int64) for at in np.nonzero(np.triu(linked, 1)))
     held, X = rng.uniform(0.1, 2.0, n), rng.normal(size=(n, d))
-    place, bounds, rows = pattern(linked)
+    place, blocks, bounds, rows = pattern(linked)
+    spot, owner, at = stored(blocks, bounds, rows)
+    low, high = np.sort((place[first], place[second]), axis=0)
     entries = np.empty(len(first), np.int64)
-    find_entries(first, second, place, bounds, rows, entries)
+    find_entries(low, high, blocks, bounds, rows, owner, at, entries)
+    assert np.array_equal(entries, spot[high, low])
+    order = np.argsort(place)
     U = np.empty((n, d))
-    solve_directly(first, second, pulls[first, second], held, X, place, bounds, rows, entries, U)
-    assert np.allclose(U, solved(pulls + pulls.T, held, X), atol=1e-7)
+    factor = blocks, bounds, rows, owner, at, np.diag(spot).copy(), entries
+    solve_directly(low, high, pulls[first, second], held[order], X[order], *factor, U)
+    assert np.allclose(U[place], solved(pulls + pulls.T, held, X), atol=1e-7)

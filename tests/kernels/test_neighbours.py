@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.neighbours import list_edges, scan_nearest
+from streamclust.kernels.leaves import build_tree
+from streamclust.kernels.neighbours import leaf_nearest, list_edges
 
 
 def edges(n, m, seed):
@@ -11,14 +12,29 @@ def edges(n, m, seed):
     return key // n, key % n
 
 
-@pytest.mark.parametrize("width", [1, 4, 29])
+def nearest(points, rows, width, depth):
+    """Neighbours and squared distances of some rows, by way of a tree of 2 ** depth leaves."""
+    n, d = points.shape
+    nodes, inner = 2 ** (depth + 1) - 1, 2**depth - 1
+    order, bounds = np.empty(n, np.int64), np.empty((nodes, 2), np.int64)
+    boxes, sums = np.empty((nodes, 2, d)), np.empty((nodes, d + 1))
+    build_tree(points, np.ones(n), depth, order, bounds, boxes, sums)
+    where = np.full(n, -1)
+    where[rows] = np.arange(len(rows))
+    near, squares = np.empty((len(rows), width), np.int64), np.empty((len(rows), width))
+    columns = np.ascontiguousarray(points[order].T)
+    leaves = bounds[inner:], boxes[inner:]
+    leaf_nearest(columns, order, *leaves, where[order], width, near, squares)
+    return near, squares
+
+
+@pytest.mark.parametrize("width", [1, 4, 59])
 @pytest.mark.parametrize("d", [1, 3, 9])
-def test_scan_nearest(width, d):
-    points = np.random.default_rng(d).integers(0, 5, (30, d)).astype(float)  # with ties
-    rows = np.array([0, 7, 29])
-    near, squares = np.empty((3, width), np.int64), np.empty((3, width))
-    scan_nearest(np.ascontiguousarray(points.T), rows, width, near, squares)
-    for i, found, told in zip(rows, near, squares, strict=True):
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_nearest_by_leaves(width, d, depth):
+    points = np.random.default_rng(d).integers(0, 5, (60, d)).astype(float)  # with ties
+    rows = np.array([0, 7, 29, 59])
+    for i, found, told in zip(rows, *nearest(points, rows, width, depth), strict=True):
         gaps = ((points - points[i]) ** 2).sum(axis=1)
         gaps[i] = np.inf
         order = np.argsort(gaps, kind="stable")[:width]
@@ -26,9 +42,8 @@ def test_scan_nearest(width, d):
         assert np.array_equal(told, gaps[order])
 
 
-def test_scan_nearest_beyond_the_range_of_squares():
-    near, squares = np.empty((3, 2), np.int64), np.empty((3, 2))
-    scan_nearest(np.array([[-1e200, 0.0, 1e200]]), np.arange(3), 2, near, squares)
+def test_nearest_beyond_the_range_of_squares():
+    near, _ = nearest(np.array([[-1e200], [0.0], [1e200]]), np.arange(3), 2, 0)
     assert near.tolist() == [[1, 2], [0, 2], [0, 1]]
 
 

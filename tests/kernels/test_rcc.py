@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.rcc import edge_squares, laplacian_norm
-from tests.kernels.rcc_references import laplacian, squares
+from streamclust.kernels.rcc import edge_pulls, edge_squares, laplacian_norm, spread
+from tests.kernels.rcc_references import geman_mcclure, laplacian, squares
 
 
 def edges(n, m, seed):
@@ -22,8 +22,27 @@ def test_squares(seed, d):
     assert np.allclose(out, squares(first, second, U))
 
 
+@pytest.mark.parametrize("d", [1, 2, 7])
+@pytest.mark.parametrize("truncation", [1e-3, 1.0, 1e6])
+def test_pulls_and_their_penalty(d, truncation):
+    first, second, base, _ = edges(20, 50, 0)
+    U = np.random.default_rng(1).normal(size=(20, d))
+    pulls = np.empty(50)
+    penalty = edge_pulls(first, second, base, U, truncation, pulls)
+    wanted, total = geman_mcclure(squares(first, second, U), base, truncation)
+    assert np.allclose(pulls, wanted, rtol=1e-12)
+    assert penalty == pytest.approx(total)
+
+
+def test_spread_is_weighted():
+    rng = np.random.default_rng(2)
+    X, U, mass = rng.normal(size=(9, 4)), rng.normal(size=(9, 4)), rng.uniform(size=9)
+    assert spread(X, U, mass) == pytest.approx(float(mass @ ((X - U) ** 2).sum(axis=1)))
+
+
 def test_no_edges():
     none = np.empty(0, np.int64)
+    assert edge_pulls(none, none, np.empty(0), np.zeros((3, 2)), 1.0, np.empty(0)) == 0.0
     edge_squares(none, none, np.zeros((3, 2)), np.empty(0))
     assert laplacian_norm(none, none, np.empty(0), np.ones(3), 1e-9, 10) == 0.0
 

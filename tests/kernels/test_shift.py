@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.shift import build_tree, merge_ends, run_trajectories
+from streamclust.kernels.leaves import build_tree
+from streamclust.kernels.shift import (
+    GROUP,
+    add_visits,
+    follow_trajectories,
+    merge_ends,
+)
 from tests.kernels.shift_references import merged, trajectory
 
 
@@ -18,24 +24,23 @@ def run(points, weights, starts, bandwidth, depth=3, modes=None, shares=None, ro
     order, bounds, boxes, sums = tree_of(points, weights, depth)
     modes = np.zeros(len(starts), np.int64) if modes is None else modes
     shares = np.ones(len(starts)) if shares is None else shares
-    ends, masses = np.empty_like(starts), np.empty(len(starts))
-    found = np.zeros((rows, len(points)))
-    run_trajectories(
+    ends, masses = starts.copy(), np.empty(len(starts))
+    trails = np.empty((-(-len(starts) // GROUP), len(points)), np.uint64)
+    follow_trajectories(
         np.ascontiguousarray(points[order].T),
         weights[order],
         bounds,
         boxes,
         sums,
-        starts,
         bandwidth,
         1e-3 * bandwidth,
         300,
         ends,
         masses,
-        modes,
-        shares,
-        found,
+        trails,
     )
+    found = np.zeros((rows, len(points)))
+    add_visits(trails, modes, shares, found)
     visits = np.empty_like(found)
     visits[:, order] = found
     return ends, masses, visits
@@ -49,6 +54,7 @@ CLOUDS = {
     "normal": np.random.default_rng(0).normal(size=(120, 3)),
     "wide": np.random.default_rng(1).normal(size=(50, 20)),
     "huge": np.random.default_rng(2).normal(size=(40, 2)) * 1e100,
+    "blobs": np.random.default_rng(4).normal(size=(300, 8)) + np.repeat([[0.0], [9.0]], 150, 0),
     "tiny": np.random.default_rng(2).normal(size=(40, 2)) * 1e-100,
     "far": np.r_[np.random.default_rng(3).normal(size=(40, 2)), [[1e6, 0.0]]],
 }

@@ -34,12 +34,26 @@ def test_both_solvers_agree(n, monkeypatch):
     for typical in (0, 10**9):  # conjugate gradients; a factorisation at any price
         monkeypatch.setattr("streamclust.refit.fusion.TYPICAL_STEPS", typical)
         monkeypatch.setattr("streamclust.refit.fusion.RESIDUAL", 1e-10)
-        edges = FusionGraph(graph, np.ones(n))
-        U = points.copy()
-        edges.solve(3.0 * edges.base, held, points, U)
-        found.append(U)
+        edges = FusionGraph(graph, np.ones(n), columns=3)
+        U = points[edges.order]
+        edges.solve(3.0 * edges.base, held[edges.order], U.copy(), U)
+        found.append(U[edges.place])
     assert np.allclose(*found, atol=1e-7)
     assert not np.allclose(found[0], points, atol=0.1)
+
+
+def test_positions_are_numbers_of_the_same_points():
+    points, mass = np.random.default_rng(4).normal(size=(60, 3)), np.linspace(1.0, 2.0, 60)
+    graph = neighbour_graph(points, 6)
+    plain, moved = FusionGraph(graph, mass), FusionGraph(graph, mass, columns=3)
+    assert np.array_equal(plain.order, np.arange(60))
+    assert not np.array_equal(moved.order, plain.order)
+    assert np.array_equal(moved.order[moved.place], np.arange(60))
+    ends = np.sort((moved.order[moved.first], moved.order[moved.second]), axis=0)
+    told = {(a, b): weight for a, b, weight in zip(*ends, moved.base, strict=True)}
+    for a, b, weight in zip(plain.first, plain.second, plain.base, strict=True):
+        assert told[a, b] == pytest.approx(weight)
+    assert len(told) == len(plain.first)
 
 
 def test_levels_halve_and_end_at_half_the_end():

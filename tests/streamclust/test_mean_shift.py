@@ -32,6 +32,27 @@ def test_from_every_point_the_modes_are_those_of_scikit_learn(seed, d, bandwidth
     assert apart(ours, theirs) < 1e-9
 
 
+@pytest.mark.parametrize("d", [2, 8])
+@pytest.mark.parametrize("bandwidth", [0.5, 1.2, 3.0])
+def test_the_modes_of_scikit_learn_where_trajectories_go_in_groups(d, bandwidth):
+    X = np.random.default_rng(d).normal(size=(400, d))
+    bandwidth *= np.sqrt(d)  # up to balls that hold all
+    theirs = Peer(bandwidth=bandwidth, bin_seeding=False, n_jobs=1).fit(X).cluster_centers_
+    ours = MeanShift(bandwidth=bandwidth, seeds="points", least_weight=0).fit(X).modes_
+    assert len(ours) == len(theirs)
+    assert apart(ours, theirs) < 1e-9
+
+
+@seeds
+def test_visits_do_not_depend_on_what_is_kept(where, monkeypatch):
+    X, _ = make_blobs(300, n_features=3, centers=4, random_state=6)
+    kept = MeanShift(bandwidth=2.5, seeds=where).fit(X)
+    monkeypatch.setattr("streamclust.refit.mean_shift.WORDS", 1)  # every group runs twice
+    again = MeanShift(bandwidth=2.5, seeds=where).fit(X)
+    assert np.array_equal(kept.labels_, again.labels_)
+    assert np.allclose(kept.visits_, again.visits_, atol=1e-12)
+
+
 @seeds
 @pytest.mark.parametrize("d", [2, 5, 8])
 def test_the_modes_of_scikit_learn_in_blobs(where, d):

@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
-from sklearn.metrics import adjusted_mutual_info_score, homogeneity_score
+from sklearn.datasets import load_digits, make_moons
+from sklearn.metrics import (
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    homogeneity_score,
+)
 
 from streamclust.errors import InvalidParameter
 from streamclust.refit.rcc import RCC, RCCDR
@@ -43,6 +47,12 @@ def test_the_published_extraction_finds_blobs_and_knows_no_noise(kind):
         model = kind(**parameters).fit(X)
         assert model.labels_.min() == 0
         assert homogeneity_score(truth, model.labels_) > 0.9  # pieces, but pure ones
+
+
+@both
+def test_pieces_without_a_valley_between_them_are_one_cluster(kind):
+    X, truth = make_moons(400, noise=0.05, random_state=0)
+    assert adjusted_rand_score(truth, kind().fit(X).labels_) > 0.95
 
 
 @both
