@@ -2,7 +2,8 @@
 
 A cluster pays for its points under the cheapest of three Gaussian shapes (full, diagonal,
 spherical), for the parameters of that shape (half the log of the total weight each; Schwarz,
-"Estimating the dimension of a model", 1978) and for the labels of its points. Because the sum over
+"Estimating the dimension of a model", 1978) and for the labels of its points. A fourth shape is
+skewed: every coordinate by itself has a mode, and a scale on each side of it. Because the sum over
 clusters is the length of a clustering, the best cut of a merge hierarchy is an exact dynamic
 programme over its nodes.
 """
@@ -22,7 +23,8 @@ IntArray = NDArray[np.int64]
 LOG_TAU = math.log(2.0 * math.pi)
 DEGREES = 4.0
 STEPS = 4
-FULL, DIAGONAL, SPHERICAL = 0, 1, 2
+FULL, DIAGONAL, SPHERICAL, SKEWED = 0, 1, 2, 3
+TURNS = 8
 TILE = 256
 
 
@@ -80,6 +82,8 @@ def _parameters(d: int, shape: int) -> float:
     """
     if shape == FULL:
         return 2.0 + d + 0.5 * d * (d + 1)
+    if shape == SKEWED:
+        return 2.0 + 3.0 * d
     return 2.0 + 2.0 * d if shape == DIAGONAL else 3.0 + d
 
 
@@ -258,10 +262,11 @@ def _squares(
 
 
 @kernel
-def _law(
+def _elliptical(
     packed: FloatArray,
     mass: FloatArray,
-    total: float,
+    weight: float,
+    log_total: float,
     floor: FloatArray,
     student: bool,
     room: FloatArray,
@@ -269,7 +274,7 @@ def _law(
     mean: FloatArray,
     whitener: FloatArray,
 ) -> tuple[float, float]:
-    """Fit one law to packed points; answer its code, and the log of its share and peak density.
+    """Fit an elliptical law; answer nats of points and parameters, and log density at the center.
 
     `room`, of shape (3, n) or more, and `square`, of shape (2, d, d), are overwritten.
     """
@@ -277,10 +282,6 @@ def _law(
     count = mass.shape[0]
     pulled, part, far = room[0, :count], room[1, :count], room[2, :count]
     scatter, trial = square[0], square[1]
-    log_total = math.log(total)
-    weight = 0.0
-    for at in range(count):
-        weight += mass[at]
     _moments(packed, mass, part, mean, scatter)
     constant = -0.5 * d * LOG_TAU
     if student:
@@ -306,9 +307,116 @@ def _law(
                 shape = option
     else:
         code, shape = _gaussian(scatter, weight, floor, log_total, trial)
-    share = math.log(weight / total)
-    peak = constant + share - 0.5 * _whitener(scatter, weight, floor, shape, whitener)
-    return code - weight * share, peak
+    return code, constant - 0.5 * _whitener(scatter, weight, floor, shape, whitener)
+
+
+@regrouping_kernel
+def _mode_and_scales(
+    along: FloatArray, mass: FloatArray, weight: float, floor: float, student: bool
+) -> tuple[float, float, float]:
+    """Fit a law of one coordinate: its mode, its scale below and its scale above.
+
+    Given the mode the scales are in closed form (John, "The three-parameter two-piece normal
+    family", 1982); the mode is moved to the mean, every point in units of its own side. As the
+    scales then follow and halve what is left to go, it is moved twice as far.
+    """
+    count = along.shape[0]
+    mode = 0.0
+    for at in range(count):
+        mode += mass[at] * along[at]
+    mode /= weight
+    variance = floor
+    for at in range(count):
+        variance += mass[at] * (along[at] - mode) ** 2 / weight
+    low = high = math.sqrt(variance)
+    inner = outer = 1.0 / variance
+    for _ in range(TURNS):
+        below, above, mass_below, mass_above, pull_below, pull_above = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for at in range(count):
+            gap = along[at] - mode
+            square = gap * gap
+            over = mass[at]
+            if student:
+                far = square * (inner if gap < 0.0 else outer)
+                over *= (DEGREES + 1.0) / (DEGREES + far)
+            under = over if gap < 0.0 else 0.0
+            over -= under
+            mass_below += under
+            mass_above += over
+            pull_below += under * gap
+            pull_above += over * gap
+            below += under * square
+            above += over * square
+        below, above = (below / weight) ** (1.0 / 3.0), (above / weight) ** (1.0 / 3.0)
+        low = math.sqrt(below * below * (below + above) + floor)
+        high = math.sqrt(above * above * (below + above) + floor)
+        inner, outer = 1.0 / (low * low), 1.0 / (high * high)
+        pull = pull_below * inner + pull_above * outer
+        mode += 2.0 * pull / (mass_below * inner + mass_above * outer)
+    return mode, low, high
+
+
+@kernel
+def _depths(
+    packed: FloatArray,
+    mode: FloatArray,
+    whitener: FloatArray,
+    skew: FloatArray,
+    student: bool,
+    out: FloatArray,
+) -> None:
+    """Write twice the nats by which a skewed law is less dense at a point than at its mode."""
+    count = out.shape[0]
+    for at in range(count):
+        out[at] = 1.0 if student else 0.0
+    for j in range(mode.shape[0]):
+        along = packed[j, :count]
+        center, under = mode[j], whitener[j, j]
+        over = under * skew[j]
+        for at in range(count):
+            gap = along[at] - center
+            far = gap * (under if gap < 0.0 else over)
+            if student:
+                out[at] *= 1.0 + far * far / DEGREES
+            else:
+                out[at] += far * far
+    if student:
+        for at in range(count):
+            out[at] = (DEGREES + 1.0) * math.log(out[at])
+
+
+@kernel
+def _skewed(
+    packed: FloatArray,
+    mass: FloatArray,
+    weight: float,
+    log_total: float,
+    floor: FloatArray,
+    student: bool,
+    part: FloatArray,
+    mode: FloatArray,
+    whitener: FloatArray,
+    skew: FloatArray,
+) -> tuple[float, float]:
+    """Fit a law that is skewed along every coordinate; answer the same as `_elliptical`."""
+    d = packed.shape[0]
+    count = mass.shape[0]
+    peak = -0.5 * d * LOG_TAU
+    if student:
+        peak = math.lgamma(0.5 * (DEGREES + 1.0)) - math.lgamma(0.5 * DEGREES)
+        peak = d * (peak - 0.5 * math.log(DEGREES * math.pi))
+    for j in range(d):
+        mode[j], low, high = _mode_and_scales(packed[j, :count], mass, weight, floor[j], student)
+        for m in range(d):
+            whitener[j, m] = 0.0
+        whitener[j, j] = 1.0 / low
+        skew[j] = low / high
+        peak -= math.log(0.5 * (low + high))
+    _depths(packed, mode, whitener, skew, student, part)
+    nats = 0.5 * _parameters(d, SKEWED) * log_total - weight * peak
+    for at in range(count):
+        nats += 0.5 * mass[at] * part[at]
+    return nats, peak
 
 
 @kernel
@@ -319,10 +427,12 @@ def fit_clusters(
     total: float,
     floor: FloatArray,
     student: bool,
+    skewed: bool,
     codes: FloatArray,
     means: FloatArray,
     whiteners: FloatArray,
     offsets: FloatArray,
+    skews: FloatArray,
 ) -> None:
     """Fit one law to every cluster and write its code and what is needed to tell its density.
 
@@ -341,14 +451,18 @@ def fit_clusters(
         Added to the variance along each coordinate, in squared units of the points.
     student : bool
         Which law.
+    skewed : bool
+        Whether a cluster may be skewed along the coordinates.
     codes : float array of shape (K,)
         Receives nats: points, parameters and labels of each cluster.
     means : float array of shape (K, d)
         Receives the centers of the laws.
     whiteners : float array of shape (K, d, d)
-        Receives the inverse Cholesky factors of the laws' scales.
+        Receives the inverse Cholesky factors of the laws' scales; of skewed ones those below.
     offsets : float array of shape (K,)
         Receives the log density at the center plus the log of the cluster's share of the weight.
+    skews : float array of shape (K, d)
+        Receives the scale below over that above along each coordinate, or 0 for an elliptical law.
     """
     n, d = points.shape
     n_clusters = codes.shape[0]
@@ -364,16 +478,31 @@ def fit_clusters(
     packed = np.empty((d, n))
     room = np.empty((4, n))
     square = np.empty((2, d, d))
+    mode, skew = np.empty(d), np.empty(d)
+    log_total = math.log(total)
     for c in range(n_clusters):
         own = members[begin[c] : begin[c + 1]]
         mass = room[3, : own.shape[0]]
+        weight = 0.0
         for at in range(own.shape[0]):
             mass[at] = weights[own[at]]
+            weight += mass[at]
             for j in range(d):
                 packed[j, at] = points[own[at], j]
-        codes[c], offsets[c] = _law(
-            packed, mass, total, floor, student, room, square, means[c], whiteners[c]
+        code, peak = _elliptical(
+            packed, mass, weight, log_total, floor, student, room, square, means[c], whiteners[c]
         )
+        skews[c] = 0.0
+        if skewed:
+            part, trial = room[1, : own.shape[0]], square[1]
+            told, top = _skewed(
+                packed, mass, weight, log_total, floor, student, part, mode, trial, skew
+            )
+            if told < code:
+                code, peak = told, top
+                means[c], whiteners[c], skews[c] = mode, trial, skew
+        share = math.log(weight / total)
+        codes[c], offsets[c] = code - weight * share, peak + share
 
 
 @kernel
@@ -382,6 +511,7 @@ def nearest_law(
     means: FloatArray,
     whiteners: FloatArray,
     offsets: FloatArray,
+    skews: FloatArray,
     noise: float,
     student: bool,
     labels: IntArray,
@@ -391,7 +521,7 @@ def nearest_law(
     Parameters
     ----------
     points : float array of shape (n, d)
-    means, whiteners, offsets : float arrays of shape (K, d), (K, d, d), (K,)
+    means, whiteners, offsets, skews : float arrays of shape (K, d), (K, d, d), (K,), (K, d)
         As `fit_clusters` writes them.
     noise : float
         Log density of noise plus the log of its share; -inf allows no noise.
@@ -401,16 +531,6 @@ def nearest_law(
         Receives 0 .. K - 1, or -1.
     """
     n, d = points.shape
-    half = 0.5 * (DEGREES + d)
-    top = noise
-    for c in range(means.shape[0]):
-        top = max(top, offsets[c])
-    height = offsets.copy()
-    ground = noise
-    if student:  # densities to the power 1 / half, in units of the highest: no logarithm per pair
-        ground = math.exp((noise - top) / half)
-        for c in range(means.shape[0]):
-            height[c] = math.exp((offsets[c] - top) / half)
     packed = np.empty((d, TILE))
     room = np.empty((3, TILE))
     for begin in range(0, n, TILE):
@@ -418,16 +538,20 @@ def nearest_law(
         best, part, far = room[0, :count], room[1, :count], room[2, :count]
         given = labels[begin : begin + count]
         for at in range(count):
-            best[at] = ground
+            best[at] = noise
             given[at] = -1
             for j in range(d):
                 packed[j, at] = points[begin + at, j]
         for c in range(means.shape[0]):
-            _squares(packed, means[c], whiteners[c], FULL, part, far)
-            for at in range(count):
-                value = height[c] - 0.5 * far[at]
+            if skews[c, 0] > 0.0:
+                _depths(packed, means[c], whiteners[c], skews[c], student, far)
+            else:
+                _squares(packed, means[c], whiteners[c], FULL, part, far)
                 if student:
-                    value = height[c] / (1.0 + far[at] / DEGREES)
+                    for at in range(count):
+                        far[at] = (DEGREES + d) * math.log(1.0 + far[at] / DEGREES)
+            for at in range(count):
+                value = offsets[c] - 0.5 * far[at]
                 if value > best[at]:
                     best[at] = value
                     given[at] = c

@@ -1,8 +1,8 @@
 """The length of a clustering's description, and the refinement that shortens it.
 
-Owns what a clustering costs in nats: its clusters told by Gaussian or Student laws (points,
-parameters and labels, see `streamclust.kernels.code`) and its noise told point by point by a
-uniform law over the window's box. The principle is Rissanen's minimum description length
+Owns what a clustering costs in nats: its clusters told by Gaussian or Student laws, perhaps skewed
+ones (points, parameters and labels, see `streamclust.kernels.code`), and its noise told point by
+point by a uniform law over the window's box. The principle is Rissanen's minimum description length
 ("Modeling by shortest data description", 1978): of two clusterings the shorter one is better, with
 no labels and no threshold.
 """
@@ -20,8 +20,8 @@ from streamclust.kernels.code import fit_clusters, nearest_law, number_clusters
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Laws = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Codes, means, whiteners and offsets, as `fit_clusters` writes them."""
+Laws = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+"""Codes, means, whiteners, offsets and skews, as `fit_clusters` writes them."""
 
 PLAIN_DIMENSIONS = 8
 """Up to so many features are their own code space."""
@@ -76,6 +76,9 @@ class Code:
         Variance of rounding along each coordinate, see `code_space`.
     noisy : bool, default True
         Whether a point may be noise; otherwise noise is infinitely long.
+    plain : bool, default False
+        Whether the coordinates are the features. Then clusters may be skewed along them, which
+        principal coordinates mix, and whole clusters may be noise, which is uniform in features.
     """
 
     def __init__(
@@ -85,8 +88,10 @@ class Code:
         grain: FloatArray | None = None,
         *,
         noisy: bool = True,
+        plain: bool = False,
     ) -> None:
         self.points = points
+        self.plain = plain
         self.weights = weights
         self.total = float(weights.sum())
         self._measured: dict[tuple[bytes, bool], tuple[float, Laws]] = {}
@@ -106,28 +111,27 @@ class Code:
         key = (labels.tobytes(), student)
         if key in self._measured:
             return self._measured[key]
-        count = int(labels.max()) + 1
-        p = self.points.shape[1]
-        laws: Laws = (
-            np.empty(count),
-            np.empty((count, p)),
-            np.empty((count, p, p)),
-            np.empty(count),
-        )
-        fit_clusters(self.points, self.weights, labels, self.total, self.floor, student, *laws)
+        laws = self._laws(self.points, self.weights, labels, student)
         length = float(laws[0].sum()) + self.noise(float(self.weights[labels < 0].sum()))
         self._measured[key] = length, laws
         return length, laws
 
     def of_groups(self, groups: Sequence[IntArray], student: bool) -> FloatArray:
         """The code of each of some groups of points as one cluster; they may share points."""
-        p, count = self.points.shape[1], len(groups)
         chosen = np.concatenate(groups)
-        named = np.repeat(np.arange(count), [len(group) for group in groups])
-        laws = np.empty(count), np.empty((count, p)), np.empty((count, p, p)), np.empty(count)
-        points, weights = self.points[chosen], self.weights[chosen]
-        fit_clusters(points, weights, named, self.total, self.floor, student, *laws)
-        return laws[0]
+        named = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        return self._laws(self.points[chosen], self.weights[chosen], named, student)[0]
+
+    def _laws(
+        self, points: FloatArray, weights: FloatArray, labels: IntArray, student: bool
+    ) -> Laws:
+        """One law per label."""
+        count, p = int(labels.max()) + 1, points.shape[1]
+        codes, offsets, whiteners = np.empty(count), np.empty(count), np.empty((count, p, p))
+        laws = codes, np.empty((count, p)), whiteners, offsets, np.empty((count, p))
+        told = self.total, self.floor, student, self.plain
+        fit_clusters(points, weights, labels, *told, *laws)
+        return laws
 
     def noise(self, outside: float) -> float:
         """The code of noise of so much weight."""
@@ -159,12 +163,13 @@ class Code:
             if key in met or labels.max() < 0:
                 break
             met.append(key)
-            length, (_, means, whiteners, offsets) = self.measure(labels, student)
+            length, (_, means, whiteners, offsets, skews) = self.measure(labels, student)
             if length < best.length:
                 best = Choice(labels, length, student)
             moved = np.empty_like(labels)
             noise = self.noise_density(float(self.weights[labels < 0].sum()))
-            nearest_law(self.points, means, whiteners, offsets, noise, student, moved)
+            laws = means, whiteners, offsets, skews
+            nearest_law(self.points, *laws, noise, student, moved)
             labels = compact(moved, self.weights)
         self._refined.update(dict.fromkeys(met, best))
         return best

@@ -253,7 +253,7 @@ class COMET(BatchEstimator):
                 return self._among(~apart, points, weights, former, carried)
         space = code_space(points, weights)
         Z = space.points
-        code = Code(Z, weights, space.grain, noisy=not wide)
+        code = Code(Z, weights, space.grain, noisy=not wide, plain=not wide)
         graph = neighbour_graph(points, neighbour_count(n))
         plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)

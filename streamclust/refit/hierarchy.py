@@ -104,7 +104,8 @@ def choose(hierarchies: Sequence[Merges], code: Code, former: IntArray | None = 
         At least one cluster.
     """
     whole = np.zeros(len(code.points), np.int64)
-    one = code.refine(code.best(whole))
+    wholes = [Choice(whole, code.measure(whole, law)[0], law) for law in (False, True)]
+    one = min(map(code.refine, wholes), key=lambda choice: choice.length)
     noise = code.total * code.log_volume
     cutters = [_Cutter(merges, code) for merges in hierarchies]
     measured = [code.best(labels) for labels in _shortest(_cuts(cutters), code)[:MEASURED]]
@@ -146,7 +147,7 @@ def choose_exactly(k: int, hierarchies: Sequence[Merges], code: Code) -> Choice:
 def polish(
     choice: Choice, code: Code, known: dict[tuple[bytes, bool], Choice] | None = None
 ) -> Choice:
-    """Refine and join in turn while the description gets shorter.
+    """Refine and join in turn, then give clusters up to noise, while that shortens the description.
 
     Parameters
     ----------
@@ -157,15 +158,44 @@ def polish(
         clustering pay for it once.
     """
     known = {} if known is None else known
+    best = choice
     while True:
         refined = code.refine(choice)
         key = (refined.labels.tobytes(), refined.student)
         if key not in known:
             known[key] = join(refined, code)
-        joined = known[key]
-        if joined.n_clusters in (1, refined.n_clusters):
-            return min(joined, refined, key=lambda choice: choice.length)
-        choice = joined
+        choice = known[key]
+        best = min(best, refined, choice, key=lambda choice: choice.length)
+        if choice.n_clusters in (1, refined.n_clusters):
+            choice = give_up(best, code)
+            if choice is best:
+                return best
+            best = choice
+
+
+def give_up(choice: Choice, code: Code) -> Choice:
+    """Let clusters become noise one by one, the last one excepted, while that is shorter.
+
+    Reassignment moves single points, for which a cluster of a few background points stays likelier.
+    """
+    if choice.n_clusters <= 1 or not code.plain:
+        return choice
+    own = code.measure(choice.labels, choice.student)[1][0].copy()
+    clustered = choice.labels >= 0
+    mass = np.bincount(choice.labels[clustered], code.weights[clustered])
+    outside = float(code.weights[~clustered].sum())
+    length = choice.length
+    while np.isfinite(own).sum() > 1:
+        rises = np.array([code.noise(outside + m) for m in mass.tolist()]) - own
+        c = int(np.argmin(rises))
+        rise = float(rises[c]) - code.noise(outside)
+        if not rise < 0.0:  # infinite where nothing may be noise
+            break
+        length, outside, own[c] = length + rise, outside + float(mass[c]), -np.inf
+    if length == choice.length:
+        return choice
+    labels = np.where(clustered & np.isfinite(own)[choice.labels], choice.labels, -1)
+    return Choice(compact(labels, code.weights, 0.0), length, choice.student)
 
 
 def join(choice: Choice, code: Code, k: int | None = None) -> Choice:

@@ -1,6 +1,6 @@
 """Which clusters of a description are one cluster to the eye.
 
-A curved or skewed cluster is told most shortly by several laws side by side. Owns the question
+A curved cluster is told most shortly by several laws side by side. Owns the question
 whether the density dips between two such pieces: along Fisher's direction, the density at their
 border is compared with the geometric mean of those inside. Pieces of like local density without a
 valley between them are joined, chains included. To choose the pieces first and to join them after

@@ -32,8 +32,43 @@ def log_density(points, mean, covariance, student):
     return -0.5 * (d * np.log(2 * np.pi) + log_det + square)
 
 
+def skewed_log_density(points, mode, low, high, student):
+    """The log density of a law with a mode and two scales along every coordinate."""
+    step = points - mode
+    far = (step / np.where(step < 0.0, low, high)) ** 2
+    if student:
+        each = gammaln((DEGREES + 1) / 2) - gammaln(DEGREES / 2) - np.log(DEGREES * np.pi) / 2
+        each = each - (DEGREES + 1) / 2 * np.log1p(far / DEGREES)
+    else:
+        each = -0.5 * (np.log(2 * np.pi) + far)
+    return (each - np.log((low + high) / 2)).sum(axis=1)
+
+
+def skewed_law(points, weights, total, floor, student):
+    """The code of one skewed cluster, with its mode and scales."""
+    weight, d = weights.sum(), points.shape[1]
+    mode, low, high = np.empty(d), np.empty(d), np.empty(d)
+    for j, x in enumerate(points.T):
+        at = np.average(x, weights=weights)
+        below = above = np.average((x - at) ** 2, weights=weights) + floor[j]
+        for _ in range(8):
+            gap = x - at
+            square = np.where(gap < 0.0, below, above)
+            pull = weights * ((DEGREES + 1) / (DEGREES + gap**2 / square) if student else 1.0)
+            root = [
+                np.cbrt((pull * gap**2)[side].sum() / weight) for side in (gap < 0.0, gap >= 0.0)
+            ]
+            below, above = (r**2 * sum(root) + floor[j] for r in root)
+            square = np.where(gap < 0.0, below, above)
+            at += 2.0 * (pull * gap / square).sum() / (pull / square).sum()
+        mode[j], low[j], high[j] = at, np.sqrt(below), np.sqrt(above)
+    code = -(weights * skewed_log_density(points, mode, low, high, student)).sum()
+    code += (2 + 3 * d) / 2 * np.log(total)
+    return code - weight * np.log(weight / total), mode, low, high
+
+
 def law(points, weights, total, floor, student):
-    """The best code of one cluster, with its mean and covariance."""
+    """The best code of one elliptical cluster, with its mean and covariance."""
     pull = np.ones(len(points))
     for step in range(5 if student else 1):
         mean = np.average(points, axis=0, weights=weights * pull)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from streamclust.kernels.code import (
     fit_clusters,
@@ -8,7 +9,13 @@ from streamclust.kernels.code import (
     number_clusters,
 )
 from streamclust.kernels.linkage import best_cut
-from tests.kernels.code_references import best_cut_length, law, log_density
+from tests.kernels.code_references import (
+    best_cut_length,
+    law,
+    log_density,
+    skewed_law,
+    skewed_log_density,
+)
 
 
 def random_tree(n, rng):
@@ -30,12 +37,12 @@ def members_of(left, right, n):
     return members
 
 
-def fitted(points, weights, labels, floor, student, total=None):
+def fitted(points, weights, labels, floor, student, total=None, skewed=False):
     k, d = labels.max() + 1, points.shape[1]
-    out = np.empty(k), np.empty((k, d)), np.empty((k, d, d)), np.empty(k)
+    out = np.empty(k), np.empty((k, d)), np.empty((k, d, d)), np.empty(k), np.empty((k, d))
     total = weights.sum() if total is None else total
     floor = np.full(d, floor) if np.isscalar(floor) else floor
-    fit_clusters(points, weights, labels, total, floor, student, *out)
+    fit_clusters(points, weights, labels, total, floor, student, skewed, *out)
     return out
 
 
@@ -68,7 +75,8 @@ def test_fit_clusters(d, student):
     points = rng.standard_t(3, (n, d)) * np.exp(rng.normal(size=(3, d)))[labels] + labels[:, None]
     weights = rng.uniform(0.5, 2.0, n)
     floor = 0.02 * np.arange(1.0, d + 1.0)
-    codes, means, whiteners, offsets = fitted(points, weights, labels, floor, student, 500.0)
+    codes, means, whiteners, offsets, skews = fitted(points, weights, labels, floor, student, 500.0)
+    assert not skews.any()
     for c in range(3):
         own = labels == c
         code, mean, covariance = law(points[own], weights[own], 500.0, floor, student)
@@ -81,29 +89,84 @@ def test_fit_clusters(d, student):
 
 
 @pytest.mark.parametrize("student", [False, True])
-@pytest.mark.parametrize("points", [np.zeros((5, 2)), np.ones((1, 3)), np.array([[0.0], [1.0]])])
-def test_degenerate_clusters_have_finite_codes(points, student):
-    labels = np.zeros(len(points), np.int64)
-    for out in fitted(points, np.ones(len(points)), labels, 1e-3, student):
-        assert np.isfinite(out).all()
+@pytest.mark.parametrize("d", [1, 3, 7])
+def test_a_skewed_cluster_is_told_by_a_skewed_law(d, student):
+    rng = np.random.default_rng(d)
+    points = rng.exponential(size=(200, d)) * np.where(np.arange(d) % 2, -1.0, 2.0) + 5.0
+    weights = rng.uniform(0.5, 2.0, 200)
+    floor = 0.02 * np.arange(1.0, d + 1.0)
+    labels = np.zeros(200, np.int64)
+    codes, means, whiteners, offsets, skews = fitted(
+        points, weights, labels, floor, student, 500.0, True
+    )
+    code, mode, low, high = skewed_law(points, weights, 500.0, floor, student)
+    assert code < law(points, weights, 500.0, floor, student)[0]
+    assert codes[0] == pytest.approx(code, rel=1e-9)
+    assert np.allclose(means[0], mode)
+    assert np.allclose(whiteners[0], np.diag(1.0 / low))
+    assert np.allclose(skews[0], low / high)
+    at_mode = skewed_log_density(mode[None], mode, low, high, student)[0]
+    assert offsets[0] == pytest.approx(at_mode + np.log(weights.sum() / 500.0))
 
 
 @pytest.mark.parametrize("student", [False, True])
+def test_a_turned_gaussian_is_told_by_an_elliptical_law(student):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3))
+    labels, weights = np.zeros(300, np.int64), np.ones(300)
+    plain = fitted(points, weights, labels, 0.01, student)
+    offered = fitted(points, weights, labels, 0.01, student, None, True)
+    assert all(np.array_equal(given, told) for given, told in zip(offered, plain, strict=True))
+
+
+@pytest.mark.parametrize("student", [False, True])
+def test_the_scales_and_the_mode_are_about_the_likeliest(student):
+    x = np.random.default_rng(0).gamma(2.0, size=(400, 1))
+    weights, floor, labels = np.ones(400), np.zeros(1), np.zeros(400, np.int64)
+    codes, means, whiteners, _, skews = fitted(x, weights, labels, floor, student, None, True)
+
+    def nats(mode, low, high):
+        return -skewed_log_density(x, mode, low, high, student).sum()
+
+    at = np.array([means[0, 0], 1.0 / whiteners[0, 0, 0], 1.0 / whiteners[0, 0, 0] / skews[0, 0]])
+    best = minimize(lambda v: nats(*v), at, method="Nelder-Mead").fun
+    assert nats(*at) == pytest.approx(codes[0] - 2.5 * np.log(400.0))
+    assert nats(*at) < best + 5.0
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+@pytest.mark.parametrize("student", [False, True])
+@pytest.mark.parametrize("points", [np.zeros((5, 2)), np.ones((1, 3)), np.array([[0.0], [1.0]])])
+def test_degenerate_clusters_have_finite_codes(points, student, skewed):
+    labels = np.zeros(len(points), np.int64)
+    for out in fitted(points, np.ones(len(points)), labels, 1e-3, student, None, skewed):
+        assert np.isfinite(out).all()
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+@pytest.mark.parametrize("student", [False, True])
 @pytest.mark.parametrize("noise", [-np.inf, -4.0])
-def test_nearest_law(student, noise):
+def test_nearest_law(student, noise, skewed):
     rng = np.random.default_rng(0)
     n = 600  # more than one tile
     labels = rng.integers(0, 4, n)
-    points = rng.normal(size=(n, 3)) + 2.0 * labels[:, None]
-    weights = np.ones(n)
-    _, means, whiteners, offsets = fitted(points, weights, labels, 0.01, student)
+    drawn = np.where(labels[:, None] % 2, rng.exponential(size=(n, 3)), rng.normal(size=(n, 3)))
+    points = drawn + 2.0 * labels[:, None]
+    weights, floor = np.ones(n), np.full(3, 0.01)
+    _, *laws, skews = fitted(points, weights, labels, 0.01, student, None, skewed)
+    assert (skews > 0.0).all(axis=1).tolist() == [False, skewed, False, skewed]
     given = np.empty(n, np.int64)
-    nearest_law(points, means, whiteners, offsets, noise, student, given)
+    nearest_law(points, *laws, skews, noise, student, given)
     columns = [np.full(n, noise)]
     for c in range(4):
         own = labels == c
-        _, mean, covariance = law(points[own], weights[own], n, np.full(3, 0.01), student)
-        columns.append(log_density(points, mean, covariance, student) + np.log(own.mean()))
+        if skews[c, 0] > 0.0:
+            _, *told = skewed_law(points[own], weights[own], n, floor, student)
+            density = skewed_log_density(points, *told, student)
+        else:
+            _, mean, covariance = law(points[own], weights[own], n, floor, student)
+            density = log_density(points, mean, covariance, student)
+        columns.append(density + np.log(own.mean()))
     assert np.array_equal(given, np.argmax(columns, axis=0) - 1)
 
 

@@ -62,7 +62,7 @@ def test_nothing_to_separate_is_one_cluster(law, d):
         assert COMET().fit(X).n_clusters_ == 1
 
 
-@pytest.mark.parametrize("d", [2, 5, 20])
+@pytest.mark.parametrize("d", [2, 5, 8, 20])
 def test_one_gaussian_under_noise_is_one_cluster(d):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -77,6 +77,22 @@ def test_one_gaussian_under_noise_is_one_cluster(d):
 def test_heavy_tails_are_one_cluster(law):
     found = [COMET().fit(law(np.random.default_rng(seed))).n_clusters_ for seed in SEEDS]
     assert np.mean(np.array(found) == 1) >= 0.9
+
+
+@pytest.mark.parametrize("d", [2, 4, 8])
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda r, d: r.exponential(size=(1000, d)),
+        lambda r, d: np.exp(0.7 * r.normal(size=(1000, d))),
+        lambda r, d: -r.gamma(3.0, size=(1000, d)),
+    ],
+)
+def test_skewed_features_are_one_cluster(law, d):
+    for seed in SEEDS:
+        X = law(np.random.default_rng(seed), d)
+        labels = COMET().fit(X / X.std(axis=0)).labels_
+        assert np.mean(labels == 0) >= 0.98
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])

@@ -32,9 +32,10 @@ def test_the_code_of_heavy_tails_is_students():
     assert not Code(rng.normal(size=(400, 3)), np.ones(400)).best(whole).student
 
 
-def test_refining_never_lengthens():
+@pytest.mark.parametrize("plain", [False, True])
+def test_refining_never_lengthens(plain):
     points, truth = window(seed=1)
-    code = Code(points, np.ones(300))
+    code = Code(points, np.ones(300), plain=plain)
     rng = np.random.default_rng(1)
     start = code.best(np.where(rng.random(300) < 0.3, rng.integers(0, 4, 300), truth))
     refined = code.refine(start)

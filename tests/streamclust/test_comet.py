@@ -49,8 +49,23 @@ def test_one_gaussian_is_one_cluster():
     assert COMET().fit(np.random.default_rng(1).normal(size=(300, 4))).n_clusters_ == 1
 
 
+def test_one_gaussian_under_noise_is_one_cluster():
+    rng = np.random.default_rng(28)  # Student's law tells all of it, and finds no noise
+    X = rng.normal(size=(1000, 8))
+    X = np.concatenate((X, rng.uniform(X.min(axis=0), X.max(axis=0), (100, 8))))
+    model = COMET().fit(X)
+    assert model.n_clusters_ == 1
+    assert np.mean(model.labels_[1000:] == -1) > 0.7
+
+
 def test_uniform_points_are_one_cluster():
     assert COMET().fit(np.random.default_rng(1).uniform(size=(300, 3))).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("side", [[1, 1, 1, 1], [-1, -1, -1, -1], [1, -1, 1, -1]])
+def test_a_skewed_cluster_is_one(side):
+    X = np.random.default_rng(1).exponential(size=(600, 4)) ** 1.2 * side
+    assert COMET().fit(X / X.std(axis=0)).n_clusters_ == 1
 
 
 @pytest.mark.parametrize("name", WINDOWS)

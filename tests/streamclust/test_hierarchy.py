@@ -8,6 +8,7 @@ from streamclust.refit.hierarchy import (
     NEAR,
     choose,
     choose_exactly,
+    give_up,
     join,
     link_single,
     link_ward,
@@ -65,6 +66,31 @@ def test_joining_takes_the_best_pair_every_time(k, student):
     expected, grown = naive_join(points, weights, start.labels, NEAR, k, code.floor, student)
     assert np.array_equal(joined.labels, compact(expected, weights, 0.0))
     assert joined.length == pytest.approx(100.0 + grown)
+
+
+def test_clusters_of_background_become_noise():
+    points, truth = window(seed=6)
+    rng = np.random.default_rng(6)
+    far = rng.uniform(points.min(axis=0), points.max(axis=0), (40, 3))
+    everything, weights = np.concatenate((points, far)), np.ones(340)
+    code = Code(everything, weights, plain=True)
+    parts = np.concatenate((truth, 4 + np.repeat(np.arange(8), 5)))
+    kept = give_up(code.best(parts), code)
+    assert np.array_equal(kept.labels, compact(np.where(parts < 4, parts, -1), weights, 0.0))
+    assert kept.length == pytest.approx(code.measure(kept.labels, kept.student)[0])
+    polished = polish(code.best(parts), code)
+    assert polished.length <= kept.length
+    assert polished.n_clusters == 4
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("noisy", [True, False])
+def test_real_clusters_and_the_last_one_are_kept(noisy, plain):
+    points, truth = window()
+    code = Code(points, np.ones(300), noisy=noisy, plain=plain)
+    for labels in (truth, np.zeros(300, np.int64), np.full(300, -1)):
+        choice = Choice(labels, 0.0, False)
+        assert give_up(choice, code) is choice
 
 
 @pytest.mark.parametrize("embedded", [True, False])
