@@ -187,6 +187,15 @@ TestUse = Use.TestCase
 TestUse.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
 
 
+def test_a_center_that_dies_as_a_renewed_tree_is_taken_is_followed():
+    use = Use()
+    use.begin(assign="tree", mode="background", refit="comet", half_life=400, seed=0)
+    use.learn_a_block(n=60, seed=1, spread=2.0)
+    use.pass_time(ahead=1629.1799853554633)
+    use.learn_a_block(n=22, seed=24632, spread=15.0)
+    use.teardown()
+
+
 @pytest.mark.stress
 class TestMuchUse(Use.TestCase):
     settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
