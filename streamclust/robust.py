@@ -13,12 +13,13 @@ MADN = 1.4826
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the lower weighted median of every column of `values`, shape (n, ...)."""
-    order = np.argsort(values, axis=0, kind="stable")
-    ranked = np.take_along_axis(values, order, axis=0)
-    mass = np.cumsum(weights[order], axis=0)
-    middle = (mass < 0.5 * mass[-1]).sum(axis=0)
-    return np.asarray(np.take_along_axis(ranked, middle[None], axis=0)[0])
+    """Return the lower weighted median of every column of `values`, shape (n,) or (n, d)."""
+    columns = np.atleast_2d(values.T)  # sorting runs along rows several times as fast
+    order = np.argsort(columns, axis=1)
+    mass = np.cumsum(weights[order], axis=1)
+    middle = (mass < 0.5 * mass[:, -1:]).sum(axis=1)
+    line = np.arange(len(columns))
+    return np.asarray(columns[line, order[line, middle]].reshape(values.shape[1:]))
 
 
 def lp_median(

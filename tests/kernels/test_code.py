@@ -120,6 +120,27 @@ def test_a_turned_gaussian_is_told_by_an_elliptical_law(student):
 
 
 @pytest.mark.parametrize("student", [False, True])
+def test_a_skewed_law_that_is_shorter_is_hardly_ever_passed_over(student):
+    rng = np.random.default_rng(5)
+    shorter = missed = 0
+    for trial in range(150):
+        n, d = int(rng.integers(5, 150)), int(rng.integers(1, 9))
+        points = [rng.normal(size=(n, d)), rng.standard_t(3, (n, d)), rng.gamma(2.0, size=(n, d))]
+        points = points[trial % 3]
+        points[rng.random(n) < 0.03 * (trial % 2)] *= 8.0
+        floor, labels = 1e-3 * np.ones(d), np.zeros(n, np.int64)
+        found = fitted(points, np.ones(n), labels, floor, student, 1000.0, True)[0][0]
+        straight = law(points, np.ones(n), 1000.0, floor, student)[0]
+        skewed = skewed_law(points, np.ones(n), 1000.0, floor, student)[0]
+        assert min(abs(found - straight), abs(found - skewed)) < 1e-6
+        assert found < straight + 1e-6
+        shorter += skewed < straight
+        missed += found > skewed + 1e-6
+    assert 20 < shorter < 130
+    assert missed <= 0.03 * shorter
+
+
+@pytest.mark.parametrize("student", [False, True])
 def test_the_scales_and_the_mode_are_about_the_likeliest(student):
     x = np.random.default_rng(0).gamma(2.0, size=(400, 1))
     weights, floor, labels = np.ones(400), np.zeros(1), np.zeros(400, np.int64)
