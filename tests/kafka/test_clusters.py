@@ -9,12 +9,15 @@ from tests.kafka.worlds import World, events
 pytestmark = pytest.mark.kafka
 
 OPTIONS = ["--id-field", "id", "--batch", "50", "--snapshot-every", "200"]
+# A busy machine takes seconds to find the next coordinator; a session that ends meanwhile is the
+# matter of another test.
+PATIENT = ["-X", "session.timeout.ms=30000"]
 
 
 def test_a_broker_that_is_lost_for_good_loses_and_doubles_nothing(cluster, tmp_path):
     with World(cluster.address, tmp_path, copies=3) as world:
         world.produce(events(3000, seed=41, bad=0.01))
-        worker = world.start("w", *OPTIONS)
+        worker = world.start("w", *OPTIONS, *PATIENT)
         world.until_committed(500, worker)
         cluster.nodes[0].kill()
         world.until_done(worker)
