@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from streamclust import StreamClusterer, snapshot
 from streamclust.errors import InvalidPoint, SnapshotError
-from streamclust.events import ClusterBorn, ClusterDied, RefitDone
+from streamclust.events import ClusterBorn, ClusterDied, RefitDone, RefitReady, TreeReady
 
 GOLDEN = Path(__file__).parent / "golden_format_1.safetensors"
 
@@ -87,6 +87,26 @@ def test_an_estimator_that_is_no_string_must_be_given_again(tmp_path):
         StreamClusterer.load(tmp_path / "s")
     again = StreamClusterer.load(tmp_path / "s", refit=KMeans(2, n_init=1, random_state=0))
     assert state(again) == state(model)
+
+
+@pytest.mark.parametrize("tree_first", [False, True])
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_refit_and_a_renewed_tree_may_be_due_at_the_same_event(seed, tree_first):
+    rng = np.random.default_rng(seed)
+    model = StreamClusterer(refit_mode="background", refit_lag=300, seed=seed)
+    engine, places, met = model._engine, 12.0 * rng.normal(size=(6, 3)), 0
+    for i in range(4000):
+        if i % 200 == 199:
+            places += 2.0 * rng.normal(size=places.shape)
+        point = places[rng.integers(6)] + rng.normal(size=3)
+        model.learn_one(dict(zip("abc", point.tolist(), strict=True)))
+        if engine.router.is_pending and engine.refitter.is_pending:
+            when = {"tick": engine.tracker.tick, "time": engine.tracker.now}
+            due = [RefitReady(**when), TreeReady(**when)]
+            engine._dispatch(due[::-1] if tree_first else due)
+            assert sorted(engine.router.tree.ids) == sorted(engine.tracker.ids)
+            met += 1
+    assert met > 3
 
 
 def test_a_state_whose_parts_do_not_fit_is_refused(tmp_path):
