@@ -20,7 +20,7 @@ FLOORS: dict[float, str] = {
     1: "parameters kernels.compiled",
     1.5: "kernels.*",
     1.75: "desk beside nearness",
-    2: "nodes roster windows features scaling robust drift events snapshot mergeable",
+    2: "nodes roster windows features scaling robust drift events snapshot mergeable refit.leaves",
     2.25: "measures",
     2.5: "batch boxes corrections export growth packing regions",
     2.75: "structure representatives texts frozen",

@@ -247,7 +247,6 @@ def distances_across(
     registers.
     """
     n, d = found.shape[0], weights.shape[0]
-    found[:] = 0.0
     if p != 2.0:
         place = np.empty(d)
         for m in range(n):
@@ -255,6 +254,7 @@ def distances_across(
                 place[j] = across[j, m]
             found[m] = distance(point, place, weights, p)
         return
+    found[:] = 0.0
     for j in range(d):
         value, weight = point[j], weights[j]
         for m in range(n):
@@ -724,15 +724,8 @@ def distance_table(
 
     Equal to `distance` to the bit.
     """
-    n, k = points.shape[0], centers.shape[0]
-    table = np.zeros((n, k))
-    if p != 2.0 or k < 4:
-        for i in range(n):
-            for c in range(k):
-                table[i, c] = distance(points[i], centers[c], weights, p)
-        return table
-    across = centers.T.copy()
-    for i in range(n):
+    table, across = np.empty((points.shape[0], centers.shape[0])), centers.T.copy()
+    for i in range(points.shape[0]):
         distances_across(points[i], across, weights, p, table[i])
     return table
 

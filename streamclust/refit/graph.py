@@ -17,10 +17,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.linkage import single_linkage
 from streamclust.kernels.neighbours import leaf_nearest, list_edges
 from streamclust.kernels.rcc import edge_squares
+from streamclust.refit.leaves import point_tree
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -30,8 +30,6 @@ BLOCK = 1 << 22
 """Entries of the distance block that brute force holds at a time (32 MB)."""
 TREE_DIMENSIONS = 32
 """Above this many features a tree visits nearly every point, and brute force is cheaper."""
-LEAF = 64
-"""Points of a leaf of the tree at the most."""
 TIE = 1e-9
 """Relative difference below which two distances are tied."""
 TIE_LIMIT = 4
@@ -192,12 +190,9 @@ def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray]:
 
 def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
     """The `width` nearest other points of each row, nearest first, and their distances."""
-    n, d = points.shape
-    depth = max(0, math.ceil(math.log2(n / LEAF)))
-    nodes, inner = 2 ** (depth + 1) - 1, 2**depth - 1
-    order, bounds = np.empty(n, np.int64), np.empty((nodes, 2), np.int64)
-    boxes, sums = np.empty((nodes, 2, d)), np.empty((nodes, d + 1))
-    build_tree(points, np.ones(n), depth, order, bounds, boxes, sums)
+    n = len(points)
+    order, bounds, boxes, _ = point_tree(points, np.ones(n))
+    inner = len(bounds) // 2
     where = np.full(n, -1)
     where[rows] = np.arange(len(rows))
     near, squares = np.empty((len(rows), width), np.int64), np.empty((len(rows), width))

@@ -20,7 +20,6 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.shift import (
     GROUP,
     WordArray,
@@ -32,12 +31,12 @@ from streamclust.refit.base import BatchEstimator, checked_window, members, real
 from streamclust.refit.code import LEAST, Code, Space, code_space
 from streamclust.refit.graph import distinct_points
 from streamclust.refit.hierarchy import NOISE_SHARE
+from streamclust.refit.leaves import point_tree
 from streamclust.results import FloatArray, IntArray
+from streamclust.robust import weighted_median
 
 BoolArray = NDArray[np.bool_]
 
-LEAF = 64
-"""Points of a leaf at the most."""
 FINEST, COARSEST, RUNGS = 0.01, 0.4, 10
 """Automatic bandwidths: they hold from 1 % to 40 % of the weight around the median point."""
 FEWEST = 4.0
@@ -264,7 +263,8 @@ class Landscape:
 
     def __init__(self, points: FloatArray, weights: FloatArray) -> None:
         self.points, self.weights = points, weights
-        self._order, self._tree = _tree(points, weights)
+        self._tree = point_tree(points, weights)
+        self._order = self._tree.order
         self._columns = np.ascontiguousarray(points[self._order].T)
         self._weights = np.ascontiguousarray(weights[self._order])
 
@@ -321,7 +321,7 @@ class Landscape:
         """Ends, last balls and trails of trajectories, and which points any of them passed."""
         n = len(self.points)
         ends, heights = np.empty_like(starts), np.empty(len(starts))
-        order = _tree(starts, np.ones(len(starts)))[0]
+        order = point_tree(starts, np.ones(len(starts))).order
         size = GROUP * max(1, WORDS // n)
         trails: list[tuple[IntArray, WordArray]] = []
         seen = np.zeros(n, dtype=bool)
@@ -341,7 +341,7 @@ class Landscape:
         follow_trajectories(
             self._columns,
             self._weights,
-            *self._tree,
+            *self._tree[1:],
             bandwidth,
             tolerance * bandwidth,
             MAX_STEPS,
@@ -350,19 +350,6 @@ class Landscape:
             passed,
         )
         return ends, heights, passed
-
-
-def _tree(
-    points: FloatArray, weights: FloatArray
-) -> tuple[IntArray, tuple[IntArray, FloatArray, FloatArray]]:
-    """The order of the points in a tree; the bounds, boxes and sums of its nodes."""
-    n, d = points.shape
-    depth = max(0, int(np.ceil(np.log2(max(n, 1) / LEAF))))
-    nodes = 2 ** (depth + 1) - 1
-    order, bounds = np.empty(n, np.int64), np.empty((nodes, 2), np.int64)
-    boxes, sums = np.empty((nodes, 2, d)), np.empty((nodes, d + 1))
-    build_tree(points, weights, depth, order, bounds, boxes, sums)
-    return order, (bounds, boxes, sums)
 
 
 def bandwidths(points: FloatArray, weights: FloatArray) -> list[float]:
@@ -387,10 +374,7 @@ def bandwidths(points: FloatArray, weights: FloatArray) -> list[float]:
     at = np.stack([np.minimum((held < share).sum(axis=1), n - 1) for share in wanted], axis=1)
     far = np.take_along_axis(far, np.take_along_axis(order, at, axis=1), axis=1)
     radii = np.sqrt(far)
-    order = np.argsort(radii, axis=0)
-    held = np.cumsum(weights[probes][order], axis=0)
-    middle = (held < 0.5 * held[-1]).sum(axis=0)
-    found = np.take_along_axis(radii, np.take_along_axis(order, middle[None], axis=0), axis=0)[0]
+    found = weighted_median(radii, weights[probes])
     ladder = sorted({float(h) for h in found if h > 0.0}, reverse=True)
     spread = float(np.sqrt(((points - points[0]) ** 2).sum(axis=1).max()))
     return ladder or [spread or 1.0]

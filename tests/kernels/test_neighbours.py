@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.neighbours import leaf_nearest, list_edges
+from streamclust.refit.leaves import point_tree
 
 
 def edges(n, m, seed):
@@ -14,11 +14,8 @@ def edges(n, m, seed):
 
 def nearest(points, rows, width, depth):
     """Neighbours and squared distances of some rows, by way of a tree of 2 ** depth leaves."""
-    n, d = points.shape
-    nodes, inner = 2 ** (depth + 1) - 1, 2**depth - 1
-    order, bounds = np.empty(n, np.int64), np.empty((nodes, 2), np.int64)
-    boxes, sums = np.empty((nodes, 2, d)), np.empty((nodes, d + 1))
-    build_tree(points, np.ones(n), depth, order, bounds, boxes, sums)
+    n, inner = len(points), 2**depth - 1
+    order, bounds, boxes, _ = point_tree(points, np.ones(n), n / 2**depth)
     where = np.full(n, -1)
     where[rows] = np.arange(len(rows))
     near, squares = np.empty((len(rows), width), np.int64), np.empty((len(rows), width))

@@ -1,27 +1,18 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.leaves import build_tree
 from streamclust.kernels.shift import (
     GROUP,
     add_visits,
     follow_trajectories,
     merge_ends,
 )
+from streamclust.refit.leaves import point_tree
 from tests.kernels.shift_references import merged, trajectory
 
 
-def tree_of(points, weights, depth):
-    n, d = points.shape
-    nodes = 2 ** (depth + 1) - 1
-    order, bounds = np.empty(n, np.int64), np.empty((nodes, 2), np.int64)
-    boxes, sums = np.empty((nodes, 2, d)), np.empty((nodes, d + 1))
-    build_tree(points, weights, depth, order, bounds, boxes, sums)
-    return order, bounds, boxes, sums
-
-
 def run(points, weights, starts, bandwidth, depth=3, modes=None, shares=None, rows=1):
-    order, bounds, boxes, sums = tree_of(points, weights, depth)
+    order, bounds, boxes, sums = point_tree(points, weights, len(points) / 2**depth)
     modes = np.zeros(len(starts), np.int64) if modes is None else modes
     shares = np.ones(len(starts)) if shares is None else shares
     ends, masses = starts.copy(), np.empty(len(starts))
@@ -71,7 +62,7 @@ def clouds(name):
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_the_tree_holds_every_point_once(name, depth):
     points, weights, scale = clouds(name)
-    order, bounds, boxes, sums = tree_of(points, weights, depth)
+    order, bounds, boxes, sums = point_tree(points, weights, len(points) / 2**depth)
     assert sorted(order) == list(range(len(points)))
     for node in range(len(bounds)):
         rows = order[bounds[node, 0] : bounds[node, 1]]
