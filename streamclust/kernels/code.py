@@ -450,6 +450,90 @@ def _skewed(
 
 
 @kernel
+def _chains(labels: IntArray, n_clusters: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The first and the last point of every cluster, and the next one of every point, -1 for none.
+
+    The points of a cluster follow one another in their own order.
+    """
+    head, tail = np.full(n_clusters, -1, np.int64), np.full(n_clusters, -1, np.int64)
+    following = np.full(labels.shape[0], -1, np.int64)
+    for i, c in enumerate(labels):
+        if c >= 0:
+            if head[c] < 0:
+                head[c] = i
+            else:
+                following[tail[c]] = i
+            tail[c] = i
+    return head, tail, following
+
+
+@kernel
+def _pack(
+    points: FloatArray,
+    weights: FloatArray,
+    i: int,
+    following: IntArray,
+    count: int,
+    packed: FloatArray,
+    room: FloatArray,
+) -> int:
+    """Write a chain of points, coordinate by coordinate, behind `count` others; answer how many.
+
+    Their weights go to the last row of `room`, of shape (4, n).
+    """
+    while i >= 0:
+        room[3, count] = weights[i]
+        for j in range(points.shape[1]):
+            packed[j, count] = points[i, j]
+        count += 1
+        i = following[i]
+    return count
+
+
+@kernel
+def _law(
+    packed: FloatArray,
+    count: int,
+    total: float,
+    floor: FloatArray,
+    student: bool,
+    skewed: bool,
+    room: FloatArray,
+    square: FloatArray,
+    mean: FloatArray,
+    whitener: FloatArray,
+    skew: FloatArray,
+) -> tuple[float, float]:
+    """Fit the law of one cluster of packed points; answer its code and its offset.
+
+    `room` has the weights of the points in its last row; the rest of it and `square`, of shape
+    (3, d, d), are overwritten.
+    """
+    d = packed.shape[0]
+    mass = room[3, :count]
+    log_total = math.log(total)
+    weight = 0.0
+    for at in range(count):
+        weight += mass[at]
+    code, peak = _elliptical(
+        packed, mass, weight, log_total, floor, student, room, square, mean, whitener
+    )
+    skew[:] = 0.0
+    pulled = room[0, :count] if student else mass
+    price = 0.5 * log_total * (_parameters(d, SKEWED) - _parameters(d, DIAGONAL))
+    if skewed and _lopsidedness(packed, pulled) > PROMISING * price:
+        part, mode, trial, slope = room[1, :count], square[0, 0], square[1], square[2, 0]
+        told, top = _skewed(
+            packed, mass, weight, log_total, floor, student, part, mode, trial, slope
+        )
+        if told < code:
+            code, peak = told, top
+            mean[:], whitener[:], skew[:] = mode, trial, slope
+    share = math.log(weight / total)
+    return code - weight * share, peak + share
+
+
+@kernel
 def fit_clusters(
     points: FloatArray,
     weights: FloatArray,
@@ -496,45 +580,169 @@ def fit_clusters(
     """
     n, d = points.shape
     n_clusters = codes.shape[0]
-    begin = np.zeros(n_clusters + 2, np.int64)
-    for label in labels:
-        begin[label + 2] += 1
+    head, _, following = _chains(labels, n_clusters)
+    packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((3, d, d))
     for c in range(n_clusters):
-        begin[c + 2] += begin[c + 1]
-    members = np.empty(n, np.int64)
-    for i in range(n):
-        members[begin[labels[i] + 1]] = i
-        begin[labels[i] + 1] += 1
-    packed = np.empty((d, n))
-    room = np.empty((4, n))
-    square = np.empty((2, d, d))
-    mode, skew = np.empty(d), np.empty(d)
-    log_total = math.log(total)
-    for c in range(n_clusters):
-        own = members[begin[c] : begin[c + 1]]
-        mass = room[3, : own.shape[0]]
-        weight = 0.0
-        for at in range(own.shape[0]):
-            mass[at] = weights[own[at]]
-            weight += mass[at]
-            for j in range(d):
-                packed[j, at] = points[own[at], j]
-        code, peak = _elliptical(
-            packed, mass, weight, log_total, floor, student, room, square, means[c], whiteners[c]
+        count = _pack(points, weights, head[c], following, 0, packed, room)
+        codes[c], offsets[c] = _law(
+            packed,
+            count,
+            total,
+            floor,
+            student,
+            skewed,
+            room,
+            square,
+            means[c],
+            whiteners[c],
+            skews[c],
         )
-        skews[c] = 0.0
-        pulled = room[0, : own.shape[0]] if student else mass
-        price = 0.5 * log_total * (_parameters(d, SKEWED) - _parameters(d, DIAGONAL))
-        if skewed and _lopsidedness(packed, pulled) > PROMISING * price:
-            part, trial = room[1, : own.shape[0]], square[1]
-            told, top = _skewed(
-                packed, mass, weight, log_total, floor, student, part, mode, trial, skew
-            )
-            if told < code:
-                code, peak = told, top
-                means[c], whiteners[c], skews[c] = mode, trial, skew
-        share = math.log(weight / total)
-        codes[c], offsets[c] = code - weight * share, peak + share
+
+
+@kernel
+def _nearest_pairs(centers: FloatArray, near: int) -> IntArray:
+    """The pairs of every cluster with its nearest others, each once, the lower one first."""
+    k = centers.shape[0]
+    width = min(near, k - 1)
+    close, squares = np.empty((k, width), np.int64), np.empty(width)
+    pairs = np.empty((2, k * width), np.int64)
+    for a in range(k):
+        found = 0
+        for b in range(k):
+            if b == a:
+                continue
+            square = 0.0
+            for j in range(centers.shape[1]):
+                square += (centers[a, j] - centers[b, j]) ** 2
+            if found == width and square >= squares[width - 1]:
+                continue
+            at = min(found, width - 1)
+            while at > 0 and squares[at - 1] > square:
+                squares[at], close[a, at] = squares[at - 1], close[a, at - 1]
+                at -= 1
+            squares[at], close[a, at] = square, b
+            found = min(found + 1, width)
+    made = 0
+    for a in range(k):
+        for b in close[a]:
+            told = False
+            if b < a:
+                for other in close[b]:
+                    told |= other == a
+            if not told:
+                pairs[0, made], pairs[1, made] = min(a, b), max(a, b)
+                made += 1
+    return pairs[:, :made]
+
+
+@kernel
+def _merge_pairs(pairs: IntArray, rises: FloatArray, a: int, b: int, met: IntArray) -> int:
+    """Redirect the pairs of cluster b to a, each pair once; answer how many are left.
+
+    Those of a are to be measured anew: their rises become nan. `met`, one entry per cluster, is
+    overwritten.
+    """
+    left = 0
+    met[:] = -1
+    for e in range(rises.shape[0]):
+        one, other = pairs[0, e], pairs[1, e]
+        rise = rises[e]
+        if one in (a, b) or other in (a, b):
+            third = other if one in (a, b) else one
+            if third in (a, b) or met[third] >= 0:
+                continue
+            met[third] = e
+            one, other, rise = min(a, third), max(a, third), np.nan
+        pairs[0, left], pairs[1, left], rises[left] = one, other, rise
+        left += 1
+    return left
+
+
+@kernel
+def join_clusters(
+    points: FloatArray,
+    weights: FloatArray,
+    labels: IntArray,
+    total: float,
+    floor: FloatArray,
+    student: bool,
+    skewed: bool,
+    near: int,
+    wanted: int,
+    length: float,
+    own: FloatArray,
+    joined: IntArray,
+) -> float:
+    """Merge clusters pair by pair, the pair first whose union lengthens the description least.
+
+    Parameters
+    ----------
+    points, weights, labels, total, floor, student, skewed
+        As for `fit_clusters`.
+    near : int
+        With how many nearest clusters a cluster may be joined.
+    wanted : int
+        Clusters to merge down to; 0: merge while that shortens the description.
+    length : float
+        Length of the description.
+    own : float array of shape (K,)
+        The codes of the clusters; overwritten.
+    joined : int array of shape (n,)
+        Receives 0 .. K' - 1, or -1.
+
+    Returns
+    -------
+    float
+        The length of the description after that.
+    """
+    n, d = points.shape
+    k = own.shape[0]
+    head, tail, following = _chains(labels, k)
+    packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((5, d, d))
+    centers = np.zeros((k, d))
+    for c in range(k):
+        count = _pack(points, weights, head[c], following, 0, packed, room)
+        for j in range(d):
+            for at in range(count):
+                centers[c, j] += packed[j, at]
+            centers[c, j] /= count
+    pairs = _nearest_pairs(centers, near)
+    rises = np.full(pairs.shape[1], np.nan)
+    met = np.empty(k, np.int64)
+    alive, left = k, pairs.shape[1]
+    while alive > max(wanted, 1) and left > 0:
+        best = 0
+        for e in range(left):
+            a, b = pairs[0, e], pairs[1, e]
+            if math.isnan(rises[e]):
+                count = _pack(points, weights, head[a], following, 0, packed, room)
+                count = _pack(points, weights, head[b], following, count, packed, room)
+                told = total, floor, student, skewed
+                place = square[3, 0], square[4], square[2, 0]
+                code, _ = _law(packed, count, *told, room, square[:3], *place)
+                rises[e] = code - (own[a] + own[b])
+            if rises[e] < rises[best] or (
+                rises[e] == rises[best]
+                and (a < pairs[0, best] or (a == pairs[0, best] and b < pairs[1, best]))
+            ):
+                best = e
+        if wanted == 0 and rises[best] >= 0.0:
+            break
+        a, b = pairs[0, best], pairs[1, best]
+        length += rises[best]
+        own[a] += own[b] + rises[best]
+        following[tail[a]], tail[a], head[b] = head[b], tail[b], -1
+        alive -= 1
+        left = _merge_pairs(pairs, rises[:left], a, b, met)
+    for i in range(n):
+        joined[i] = -1
+    for c in range(k):
+        i = head[c]
+        while i >= 0:
+            joined[i] = c
+            i = following[i]
+    number_clusters(joined, weights, 0.0, joined)
+    return length
 
 
 @kernel

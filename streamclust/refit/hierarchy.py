@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
-from streamclust.kernels.code import node_codes
+from streamclust.kernels.code import join_clusters, node_codes
 from streamclust.kernels.linkage import best_cut, single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
 from streamclust.refit.graph import Graph
@@ -202,58 +201,23 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     """Merge clusters pair by pair: while that shortens the description, or down to `k`."""
     if choice.n_clusters <= 1:
         return choice
-    groups = [np.flatnonzero(choice.labels == c) for c in range(choice.n_clusters)]
-    own = code.of_groups(groups, choice.student)
-    pairs = _near_pairs(np.array([code.points[group].mean(axis=0) for group in groups]))
-    rises = _rises(pairs, groups, own, code, choice.student)
-    length, alive = choice.length, choice.n_clusters
-    while alive > (k or 1) and len(pairs):
-        best = int(np.argmin(rises))  # of equal ones the first pair: pairs are sorted
-        if k is None and rises[best] >= 0.0:
-            break
-        a, b = (int(c) for c in pairs[best])
-        length += rises[best]
-        groups[a] = np.concatenate((groups[a], groups[b]))
-        own[a] += own[b] + rises[best]
-        alive -= 1
-        pairs, rises = _redirected(pairs, rises, a, b)
-        stale = np.flatnonzero(np.isnan(rises))
-        rises[stale] = _rises(pairs[stale], groups, own, code, choice.student)
-        groups[b] = groups[b][:0]
-    labels = np.full(len(choice.labels), -1, np.int64)
-    for c, group in enumerate(groups):
-        labels[group] = c
-    return Choice(compact(labels, code.weights, 0.0), float(length), choice.student)
-
-
-def _near_pairs(centers: FloatArray) -> IntArray:
-    """Every cluster with its nearest others, each pair once, sorted."""
-    width = min(len(centers), NEAR + 1)
-    order = cKDTree(centers).query(centers, k=width)[1].reshape(len(centers), width)
-    pairs = np.stack((np.repeat(np.arange(len(centers)), width), order.ravel()), axis=1)
-    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-    return np.unique(pairs, axis=0).astype(np.int64)
-
-
-def _rises(
-    pairs: IntArray, groups: Sequence[IntArray], own: FloatArray, code: Code, student: bool
-) -> FloatArray:
-    """By how much the description grows where two groups become one, for every pair."""
-    if not len(pairs):
-        return np.empty(0)
-    both = [np.concatenate((groups[a], groups[b])) for a, b in pairs.tolist()]
-    rises: FloatArray = code.of_groups(both, student) - own[pairs].sum(axis=1)
-    return rises
-
-
-def _redirected(pairs: IntArray, rises: FloatArray, a: int, b: int) -> tuple[IntArray, FloatArray]:
-    """The pairs when group b has become a part of group a; those of a are to be measured anew."""
-    pairs = np.sort(np.where(pairs == b, a, pairs), axis=1)
-    rises = np.where((pairs == a).any(axis=1), np.nan, rises)
-    keys = pairs[:, 0] * (int(pairs.max()) + 1) + pairs[:, 1]
-    kept = np.unique(keys, return_index=True)[1]
-    kept = kept[pairs[kept, 0] != pairs[kept, 1]]
-    return pairs[kept], rises[kept]
+    own = code.measure(choice.labels, choice.student)[1][0].copy()
+    labels = np.empty_like(choice.labels)
+    length = join_clusters(
+        code.points,
+        code.weights,
+        choice.labels,
+        code.total,
+        code.floor,
+        choice.student,
+        code.plain,
+        NEAR,
+        k or 0,
+        choice.length,
+        own,
+        labels,
+    )
+    return Choice(labels, length, choice.student)
 
 
 class _Cutter:
