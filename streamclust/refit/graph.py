@@ -13,11 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
-from streamclust.kernels.linkage import single_linkage
+from streamclust.kernels.linkage import bridge_components, single_linkage
 from streamclust.kernels.neighbours import leaf_nearest, list_edges
 from streamclust.kernels.rcc import edge_squares
 from streamclust.refit.leaves import point_tree
@@ -150,7 +147,7 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
     order = np.argsort(squares, kind="stable")
     left, right = np.empty((2, n - 1), np.int64)
     if single_linkage(first, second, order, left, right, forest) < n - 1:
-        bridges = _bridges(points, first, second)
+        bridges = bridge_components(points, first, second)
         first, second = np.concatenate((first, bridges[0])), np.concatenate((second, bridges[1]))
         squares = np.empty(len(first))
         edge_squares(first, second, points, squares)
@@ -231,32 +228,3 @@ def _distances(points: FloatArray, rows: IntArray, others: IntArray) -> FloatArr
         step = points[others[part]] - points[rows[part], None, :]
         found[part] = np.sqrt(np.einsum("ijk,ijk->ij", step, step))
     return found
-
-
-def _bridges(points: FloatArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """Edges that join the components: each to the one of nearest mean, again until one is left."""
-    n = len(points)
-    first: list[int] = []
-    second: list[int] = []
-    while True:
-        ends = np.concatenate((low, first)), np.concatenate((high, second))
-        graph = coo_array((np.ones(len(ends[0])), ends), shape=(n, n))
-        count, part = connected_components(graph, directed=False)
-        if count == 1:
-            break
-        sizes = np.bincount(part)
-        means = np.zeros((count, points.shape[1]))
-        np.add.at(means, part, points)
-        means /= sizes[:, None]
-        near = np.asarray(cKDTree(means).query(means, k=2)[1])
-        other = np.where(near[:, 0] == np.arange(count), near[:, 1], near[:, 0])
-        members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
-        for a in range(count):
-            b = int(other[a])
-            if int(other[b]) == a and b < a:
-                continue  # the pair is joined already
-            i = members[a][np.argmin(((points[members[a]] - means[b]) ** 2).sum(axis=1))]
-            j = members[b][np.argmin(((points[members[b]] - points[i]) ** 2).sum(axis=1))]
-            first.append(int(min(i, j)))
-            second.append(int(max(i, j)))
-    return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)

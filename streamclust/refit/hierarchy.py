@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.kernels.code import join_clusters, node_codes
-from streamclust.kernels.linkage import best_cut, single_linkage, ward_linkage
+from streamclust.kernels.levels import best_cut, finest_cut
+from streamclust.kernels.linkage import single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
 from streamclust.refit.graph import Graph
 
@@ -26,6 +27,10 @@ NOISE_SHARE = 0.05
 """Share of noise that cuts of a hierarchy reckon with before any noise is known."""
 PRICES = (0.0, 1.0, 4.0)
 """Extra prices of a cluster, in units of one diagonal shape's parameters."""
+DEAREST = 64.0
+"""The dearest price of a fine cut, and the cheapest where negative, in the same units."""
+HALVINGS = 16
+"""How often the range of prices is halved for a fine cut."""
 MEASURED = 3
 """How many cuts, the shortest under the Gaussian law, are told under Student's law too."""
 FINE = 12
@@ -235,20 +240,15 @@ class _Cutter:
         """The best labels when every cluster costs `price` nats more."""
         labels = np.empty(len(self.noise), np.int64)
         best_cut(self.merges.left, self.merges.right, self.codes, self.noise, price, labels)
-        return compact(labels, self.code.weights)
+        return labels
 
     def finest(self, k: int) -> IntArray:
         """The dearest cut with at least `k` clusters, or the cheapest if none has so many."""
-        low, high = -64.0 * self.code.unit, 64.0 * self.code.unit
-        found = self.at(low)
-        for _ in range(16):
-            middle = 0.5 * (low + high)
-            labels = self.at(middle)
-            if labels.max() + 1 >= k:
-                low, found = middle, labels
-            else:
-                high = middle
-        return found
+        labels = np.empty(len(self.noise), np.int64)
+        ends = self.merges.left, self.merges.right
+        reach = DEAREST * self.code.unit
+        finest_cut(*ends, self.codes, self.noise, k, reach, HALVINGS, labels)
+        return labels
 
 
 def _cuts(cutters: Sequence[_Cutter]) -> list[IntArray]:

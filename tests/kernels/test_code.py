@@ -8,7 +8,7 @@ from streamclust.kernels.code import (
     node_codes,
     number_clusters,
 )
-from streamclust.kernels.linkage import best_cut
+from streamclust.kernels.levels import best_cut
 from tests.kernels.code_references import (
     best_cut_length,
     law,
