@@ -328,32 +328,21 @@ def embed(
         return U
     truncation = 3.0 * top
     last = 0.25 * max(float(np.median(square)), 1e-12 * top)
-    trust = np.ones(graph.n)
-    rng = np.random.default_rng(abs(seed))
-    while True:
-        pulls = edges.penalty(U, truncation)[1]
-        held = trust * weights
-        pulls *= strength * held.sum() / (2.0 * pulls.sum())
-        edges.solve(pulls, held, Z, U)
-        away = Z - U
-        moved = np.einsum("ij,ij->i", away, away)
-        scale = 4.0 * _median_of_means(moved, weights, batch_size, rng)
-        if scale > 0.0:
-            trust = (scale / (scale + moved)) ** 2 + RESIST
-        if truncation <= last:
-            return U
-        truncation = max(0.5 * truncation, last)
+    bins = _bins(graph.n, batch_size, truncation, last, seed)
+    edges.draw_together(Z, U, weights, bins, strength, RESIST, truncation, last)
+    return U
 
 
-def _median_of_means(
-    values: FloatArray, weights: FloatArray, batch_size: int, rng: np.random.Generator
-) -> float:
-    """The median over bins of the bins' means; of the values themselves, where a bin is a row."""
-    if batch_size == 1:
-        return float(np.median(values))
-    count = max(1, len(values) // batch_size)
-    bins = rng.permutation(len(values)) % count
-    return float(np.median(np.bincount(bins, weights * values) / np.bincount(bins, weights)))
+def _bins(n: int, batch_size: int, truncation: float, last: float, seed: int) -> IntArray:
+    """The bin of every row at each level of the truncation; none at all where a bin is a row."""
+    levels = 0
+    if batch_size > 1:
+        levels = 2 + max(0, math.ceil(math.log2(truncation / last)))  # one to spare for rounding
+    rng, count = np.random.default_rng(abs(seed)), max(1, n // batch_size)
+    bins = np.empty((levels, n), np.int64)
+    for level in bins:
+        level[:] = rng.permutation(n) % count
+    return bins
 
 
 def _checked_labels(incumbent: ArrayLike, n: int) -> IntArray:
