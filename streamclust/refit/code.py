@@ -241,18 +241,16 @@ def _grain(X: FloatArray) -> FloatArray:
     """
     if len(X) == 1:
         return np.zeros(X.shape[1])
-    values = np.sort(X, axis=0)
-    same = values[1:] == values[:-1]
-    edge = np.zeros((1, X.shape[1]), np.bool_)
-    after, before = np.concatenate((same, edge)), np.concatenate((edge, same))
-    first = after & ~before
-    last = np.maximum.accumulate(np.where(first, values, -np.inf), axis=0)
-    steps = np.where(first[1:] & np.isfinite(last[:-1]), values[1:] - last[:-1], 0.0)
-    steps.sort(axis=0)
-    count = (steps > 0.0).sum(axis=0)
-    middle = np.minimum(len(steps) - (count + 1) // 2, len(steps) - 1)
-    step = np.take_along_axis(steps, middle[None], axis=0)[0]
-    found: FloatArray = np.where((after | before).mean(axis=0) > 0.5, step, 0.0) ** 2 / 12.0
+    values = np.sort(X.T, axis=1)
+    same = values[:, 1:] == values[:, :-1]
+    edge = np.zeros((X.shape[1], 1), np.bool_)
+    after, before = np.concatenate((same, edge), axis=1), np.concatenate((edge, same), axis=1)
+    found = np.zeros(X.shape[1])
+    for j in np.flatnonzero((after | before).mean(axis=1) > 0.5):
+        shared = values[j, after[j] & ~before[j]]  # each once
+        steps = np.sort(np.diff(shared))
+        if len(steps):
+            found[j] = steps[len(steps) // 2] ** 2 / 12.0
     return found
 
 

@@ -113,8 +113,22 @@ class FusionGraph:
         end: float,
     ) -> None:
         """Move U, which starts at Z, level by level; see `kernels.comet.draw_together`."""
-        told = self.first, self.second, self.base, weights, bins, strength, resist, truncation, end
-        draw_together(*self._lists, *told, RESIDUAL, MAX_STEPS, Z, U)
+        draw_together(
+            *self._lists,
+            self.first,
+            self.second,
+            self.base,
+            weights,
+            bins,
+            strength,
+            resist,
+            truncation,
+            end,
+            RESIDUAL,
+            MAX_STEPS,
+            Z,
+            U,
+        )
 
     def _eliminate(
         self, first: IntArray, second: IntArray, columns: int

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.kernels.linkage import bridge_components, single_linkage
-from streamclust.kernels.neighbours import leaf_nearest, list_edges
+from streamclust.kernels.neighbours import count_ties, leaf_nearest, list_edges, pair_up
 from streamclust.kernels.rcc import edge_squares
 from streamclust.refit.leaves import point_tree
 
@@ -106,7 +106,7 @@ def distinct_points(X: FloatArray, weights: FloatArray) -> Distinct:
         Not negative.
     """
     X = X + 0.0  # one zero: -0.0 and 0.0 are equal points
-    order = np.lexsort((weights, *X.T[::-1]))
+    order = ranked(np.ascontiguousarray(X[:, 0]), weights, *X.T[:0:-1])
     ordered = X[order]
     starts = np.ones(len(X), dtype=bool)
     starts[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
@@ -137,14 +137,14 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
         empty = np.empty(0, dtype=np.int64)
         return Graph(n, empty, empty, np.empty(0), np.empty(0, dtype=bool))
     source, target = _neighbours(points, k)
-    key = np.sort(np.minimum(source, target) * n + np.maximum(source, target))
-    fresh = np.concatenate(([True], key[1:] != key[:-1]))
-    mutual = np.diff(np.flatnonzero(np.append(fresh, True))) == 2
-    first, second = np.divmod(key[fresh], n)
-    squares = np.empty(len(first))
+    first, second = np.empty((2, len(source)), np.int64)
+    mutual = np.empty(len(source), np.bool_)
+    count = pair_up(source, target, n, first, second, mutual)
+    first, second, mutual = first[:count], second[:count], mutual[:count]
+    squares = np.empty(count)
     edge_squares(first, second, points, squares)
-    forest = np.empty(len(first), np.bool_)
-    order = np.argsort(squares, kind="stable")
+    forest = np.empty(count, np.bool_)
+    order = ranked(squares)
     left, right = np.empty((2, n - 1), np.int64)
     if single_linkage(first, second, order, left, right, forest) < n - 1:
         bridges = bridge_components(points, first, second)
@@ -152,7 +152,7 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
         squares = np.empty(len(first))
         edge_squares(first, second, points, squares)
     fused = np.zeros(len(first), np.bool_)
-    fused[: len(mutual)] = mutual | forest
+    fused[:count] = mutual | forest
     return Graph(n, first, second, np.sqrt(squares), fused)
 
 
@@ -165,28 +165,29 @@ def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray]:
     rows = np.arange(n)
     parts: list[tuple[IntArray, IntArray]] = []
     while rows.size:
-        near, far = nearest(points, rows, width)
-        reach = far[:, k - 1 : k] * (1.0 + TIE)
-        open_end = (far[:, -1:] <= reach).ravel()  # ties may go on beyond what was asked for
-        if width >= n - 1:
-            open_end[:] = False
-        done = np.ones(len(rows), dtype=bool) if width >= limit else ~open_end
-        kept = far <= reach
-        crowded = open_end & done
-        kept[crowded] = far[crowded] < far[crowded, k - 1 : k] * (1.0 - TIE)
-        bare = crowded & ~kept.any(axis=1)
-        kept[bare, :k] = True
-        kept[~done] = False
-        at, column = np.nonzero(kept)
-        parts.append((rows[at], near[at, column]))
+        near, squares = nearest(points, rows, width)
+        kept = np.empty(len(rows), np.int64)
+        count_ties(squares, k, TIE, width < n - 1, width >= limit, kept)
+        done = kept >= 0
+        chosen = np.arange(width) < kept[:, None]
+        parts.append((np.repeat(rows[done], kept[done]), near[chosen]))
         rows = rows[~done]
         width = min(limit, 2 * width)
     source, target = (np.concatenate(part) for part in zip(*parts, strict=True))
     return source, target
 
 
+def ranked(values: FloatArray, *then: FloatArray) -> IntArray:
+    """The order of some values; of equal ones by `then`, and by their place in the end."""
+    order = np.argsort(values)
+    found = values[order]
+    if (found[1:] == found[:-1]).any():  # a stable sort takes several times as long
+        order = np.lexsort((*then, values))
+    return order
+
+
 def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """The `width` nearest other points of each row, nearest first, and their distances."""
+    """The `width` nearest other points of each row, nearest first, and their squared distances."""
     n = len(points)
     order, bounds, boxes, _ = point_tree(points, np.ones(n))
     inner = len(bounds) // 2
@@ -196,14 +197,14 @@ def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, 
     columns = np.ascontiguousarray(points[order].T)
     leaves = bounds[inner:], boxes[inner:]
     leaf_nearest(columns, order, *leaves, where[order], width, near, squares)
-    return near, np.sqrt(squares)
+    return near, squares
 
 
 def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
     """`_by_tree` with matrix products: for many features."""
     n = len(points)
     near = np.empty((len(rows), width), dtype=np.int64)
-    far = np.empty((len(rows), width))
+    found = np.empty((len(rows), width))
     centred = points - points.mean(axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
     size = max(1, BLOCK // n)
@@ -212,19 +213,19 @@ def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArra
         gap = squares - 2.0 * (centred[block] @ centred.T)
         gap[np.arange(len(block)), block] = np.inf
         close = np.argpartition(gap, width - 1, axis=1)[:, :width]
-        exact = _distances(points, block, close)
+        exact = _squares(points, block, close)
         order = np.lexsort((close, exact))
         near[begin : begin + size] = np.take_along_axis(close, order, axis=1)
-        far[begin : begin + size] = np.take_along_axis(exact, order, axis=1)
-    return near, far
+        found[begin : begin + size] = np.take_along_axis(exact, order, axis=1)
+    return near, found
 
 
-def _distances(points: FloatArray, rows: IntArray, others: IntArray) -> FloatArray:
-    """Distances by differences: exact enough to compare ties, which the product form is not."""
+def _squares(points: FloatArray, rows: IntArray, others: IntArray) -> FloatArray:
+    """Squares of differences: exact enough to compare ties, which the product form is not."""
     found = np.empty(others.shape)
     size = max(1, BLOCK // (others.shape[1] * points.shape[1]))
     for begin in range(0, len(rows), size):
         part = slice(begin, begin + size)
         step = points[others[part]] - points[rows[part], None, :]
-        found[part] = np.sqrt(np.einsum("ijk,ijk->ij", step, step))
+        found[part] = np.einsum("ijk,ijk->ij", step, step)
     return found

@@ -18,7 +18,7 @@ from streamclust.kernels.code import join_clusters, node_codes
 from streamclust.kernels.levels import best_cut, finest_cut
 from streamclust.kernels.linkage import single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
-from streamclust.refit.graph import Graph
+from streamclust.refit.graph import Graph, ranked
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,7 +54,7 @@ class Merges:
 def link_single(graph: Graph, U: FloatArray) -> Merges:
     """Single linkage of the embedded points along the edges of the graph."""
     step = U[graph.first] - U[graph.second]
-    order = np.lexsort((graph.lengths, np.einsum("ij,ij->i", step, step)))
+    order = ranked(np.einsum("ij,ij->i", step, step), graph.lengths)
     left, right = np.empty(graph.n - 1, np.int64), np.empty(graph.n - 1, np.int64)
     used = np.empty(len(order), np.bool_)
     single_linkage(graph.first, graph.second, order, left, right, used)
