@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamclust.kernels.background import kth_least, weigh_background
 from streamclust.refit.code import LEAST
 from streamclust.results import FloatArray
 
@@ -63,20 +64,9 @@ def background(points: FloatArray, weights: FloatArray, seed: int = 0) -> BoolAr
     far, spread = float(uniform.mean()), float(uniform.std())
     middle = float(np.median(own))
     width = 1.4826 * float(np.median(np.abs(own - middle)))
-    share = FIRST_SHARE
-    like = none.astype(np.float64)
-    for _ in range(STEPS):
-        if min(width, spread) <= 0.0 or far <= middle:
-            return none
-        # beyond the typical distance of background a point is all the more background
-        log_odds = np.log(share / (1.0 - share) * width / spread)
-        log_odds = log_odds - 0.5 * np.minimum((own - far) / spread, 0.0) ** 2
-        log_odds += 0.5 * np.maximum((own - middle) / width, 0.0) ** 2
-        like = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -500.0, 500.0)))
-        rest = 1.0 - like
-        share = float(np.clip(like.mean(), 1.0 / n, 0.5))
-        middle = float(rest @ own / rest.sum())
-        width = float(np.sqrt(rest @ (own - middle) ** 2 / rest.sum()))
+    like = np.empty(n)
+    if not weigh_background(own, middle, width, far, spread, FIRST_SHARE, STEPS, like):
+        return none
     found: BoolArray = (like > 0.5) & (weights < LEAST)
     if found.mean() > MOST:
         return none
@@ -102,6 +92,6 @@ def _log_distances(points: FloatArray, window: FloatArray, k: int) -> FloatArray
     for begin in range(0, len(points), size):
         part = points[begin : begin + size] - center
         gaps = lengths - 2.0 * (part @ around.T) + np.einsum("ij,ij->i", part, part)[:, None]
-        squares[begin : begin + size] = np.partition(gaps, k - 1, axis=1)[:, k - 1]
+        kth_least(gaps, k, squares[begin : begin + size])
     logs: FloatArray = 0.5 * np.log(np.maximum(squares, 1e-12 * lengths.max()))
     return logs

@@ -335,14 +335,11 @@ def embed(
 
 def _bins(n: int, batch_size: int, truncation: float, last: float, seed: int) -> IntArray:
     """The bin of every row at each level of the truncation; none at all where a bin is a row."""
-    levels = 0
-    if batch_size > 1:
-        levels = 2 + max(0, math.ceil(math.log2(truncation / last)))  # one to spare for rounding
+    if batch_size == 1:
+        return np.empty((0, n), np.int64)
+    levels = 2 + max(0, math.ceil(math.log2(truncation / last)))  # one to spare for rounding
     rng, count = np.random.default_rng(abs(seed)), max(1, n // batch_size)
-    bins = np.empty((levels, n), np.int64)
-    for level in bins:
-        level[:] = rng.permutation(n) % count
-    return bins
+    return np.array([rng.permutation(n) % count for _ in range(levels)])
 
 
 def _checked_labels(incumbent: ArrayLike, n: int) -> IntArray:
