@@ -36,6 +36,7 @@ from streamclust.refit.graph import (
     Distinct,
     Graph,
     distinct_points,
+    nearest_points,
     neighbour_count,
     neighbour_graph,
 )
@@ -246,15 +247,16 @@ class COMET(BatchEstimator):
         n = len(points)
         if n == 1:
             return np.zeros(1, np.int64), 0.0, False
-        wide = points.shape[1] > PLAIN_DIMENSIONS
+        wide, k = points.shape[1] > PLAIN_DIMENSIONS, neighbour_count(n)
+        nearest = nearest_points(points, k)
         if wide and not dense:
-            apart = background(points, weights, self.seed)
+            apart = background(points, weights, self.seed, nearest)
             if apart.any():
                 return self._among(~apart, points, weights, former, carried)
         space = code_space(points, weights)
         Z = space.points
         code = Code(Z, weights, space.grain, noisy=not wide, plain=not wide)
-        graph = neighbour_graph(points, neighbour_count(n))
+        graph = neighbour_graph(points, k, nearest)
         plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)
         start = former if former is not None else carried if carried.max() >= 0 else None

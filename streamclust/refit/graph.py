@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ TREE_DIMENSIONS = 32
 """Above this many features a tree visits nearly every point, and brute force is cheaper."""
 TIE = 1e-9
 """Relative difference below which two distances are tied."""
+SPARE = 4
+"""How many more than k nearest points are looked at first, so as to see where ties end."""
 TIE_LIMIT = 4
 """A layer of ties that would grow a neighbourhood beyond so many times k is not kept at all."""
 
@@ -49,6 +52,13 @@ class Distinct:
     points: FloatArray
     weights: FloatArray
     member: IntArray
+
+
+class Nearest(NamedTuple):
+    """Of each of m points the nearest others, nearest first, and their squared distances."""
+
+    near: IntArray
+    squares: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,20 @@ def neighbour_count(n: int) -> int:
     return int(min(n - 1, max(5, min(15, round(math.log2(max(n, 2)))))))
 
 
-def neighbour_graph(points: FloatArray, k: int) -> Graph:
+def nearest_points(points: FloatArray, k: int) -> Nearest:
+    """The k nearest other points of each point, and a few more.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+        Pairwise distinct.
+    k : int
+        1 <= k < n.
+    """
+    return _nearest(points, np.arange(len(points)), min(len(points) - 1, k + SPARE))
+
+
+def neighbour_graph(points: FloatArray, k: int, known: Nearest | None = None) -> Graph:
     """The symmetric, connected neighbour graph of distinct points.
 
     Parameters
@@ -131,12 +154,14 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
         Pairwise distinct.
     k : int
         Neighbours per point, 1 <= k < n.
+    known : Nearest, optional
+        What `nearest_points` gives for the same points and k.
     """
     n = len(points)
     if n < 2:
         empty = np.empty(0, dtype=np.int64)
         return Graph(n, empty, empty, np.empty(0), np.empty(0, dtype=bool))
-    source, target = _neighbours(points, k)
+    source, target = _neighbours(points, k, known or nearest_points(points, k))
     first, second = np.empty((2, len(source)), np.int64)
     mutual = np.empty(len(source), np.bool_)
     count = pair_up(source, target, n, first, second, mutual)
@@ -156,25 +181,31 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
     return Graph(n, first, second, np.sqrt(squares), fused)
 
 
-def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray]:
+def _neighbours(points: FloatArray, k: int, known: Nearest) -> tuple[IntArray, IntArray]:
     """Directed edges to the k nearest and to all that tie with the k-th."""
-    n, d = points.shape
+    n = len(points)
     limit = min(n - 1, TIE_LIMIT * k)
-    width = min(n - 1, k + 4)
-    nearest = _by_product if d > TREE_DIMENSIONS else _by_tree
     rows = np.arange(n)
     parts: list[tuple[IntArray, IntArray]] = []
-    while rows.size:
-        near, squares = nearest(points, rows, width)
+    near, squares = known
+    while True:
+        width = near.shape[1]
         kept = np.empty(len(rows), np.int64)
         count_ties(squares, k, TIE, width < n - 1, width >= limit, kept)
         done = kept >= 0
         chosen = np.arange(width) < kept[:, None]
         parts.append((np.repeat(rows[done], kept[done]), near[chosen]))
         rows = rows[~done]
-        width = min(limit, 2 * width)
+        if not rows.size:
+            break
+        near, squares = _nearest(points, rows, min(limit, 2 * width))
     source, target = (np.concatenate(part) for part in zip(*parts, strict=True))
     return source, target
+
+
+def _nearest(points: FloatArray, rows: IntArray, width: int) -> Nearest:
+    """The `width` nearest other points of each row."""
+    return (_by_product if points.shape[1] > TREE_DIMENSIONS else _by_tree)(points, rows, width)
 
 
 def ranked(values: FloatArray, *then: FloatArray) -> IntArray:
@@ -186,8 +217,8 @@ def ranked(values: FloatArray, *then: FloatArray) -> IntArray:
     return order
 
 
-def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """The `width` nearest other points of each row, nearest first, and their squared distances."""
+def _by_tree(points: FloatArray, rows: IntArray, width: int) -> Nearest:
+    """`_nearest` with a tree of the points."""
     n = len(points)
     order, bounds, boxes, _ = point_tree(points, np.ones(n))
     inner = len(bounds) // 2
@@ -197,11 +228,11 @@ def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, 
     columns = np.ascontiguousarray(points[order].T)
     leaves = bounds[inner:], boxes[inner:]
     leaf_nearest(columns, order, *leaves, where[order], width, near, squares)
-    return near, squares
+    return Nearest(near, squares)
 
 
-def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """`_by_tree` with matrix products: for many features."""
+def _by_product(points: FloatArray, rows: IntArray, width: int) -> Nearest:
+    """`_nearest` with matrix products: for many features."""
     n = len(points)
     near = np.empty((len(rows), width), dtype=np.int64)
     found = np.empty((len(rows), width))
@@ -217,7 +248,7 @@ def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArra
         order = np.lexsort((close, exact))
         near[begin : begin + size] = np.take_along_axis(close, order, axis=1)
         found[begin : begin + size] = np.take_along_axis(exact, order, axis=1)
-    return near, found
+    return Nearest(near, found)
 
 
 def _squares(points: FloatArray, rows: IntArray, others: IntArray) -> FloatArray:
