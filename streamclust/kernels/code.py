@@ -11,6 +11,7 @@ programme over its nodes.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from streamclust.kernels.compiled import kernel, regrouping_kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+KeyArray = NDArray[np.uint64]
 
 LOG_TAU = math.log(2.0 * math.pi)
 DEGREES = 4.0
@@ -26,7 +28,66 @@ STEPS = 4
 FULL, DIAGONAL, SPHERICAL, SKEWED = 0, 1, 2, 3
 TURNS = 8
 TILE = 256
+SLOTS, ROWS, PROBES = 4096, 1024, 8  # of a memo
 PROMISING = 0.25  # of what a skewed law costs: the test is of the second order only
+
+
+class Memo(NamedTuple):
+    """Laws that were fitted to groups of the points of one window, found again by their members.
+
+    Rounds of a search differ in few clusters, and its starts soon meet.
+
+    Attributes
+    ----------
+    keys : uint64 array of shape (SLOTS,)
+        Hashes of groups, where there are some.
+    places : int array of shape (SLOTS + 1,)
+        The row of each; how many rows are used comes last.
+    laws : float array of shape (ROWS + 1, d + 2, d)
+        Means, skews, whiteners. The last row is for what finds no room.
+    told : float array of shape (ROWS + 1, 2)
+        Codes and offsets.
+    """
+
+    keys: KeyArray
+    places: IntArray
+    laws: FloatArray
+    told: FloatArray
+
+
+def empty_memo(d: int) -> Memo:
+    """The memo of a window of which nothing is known, with d coordinates per point."""
+    keys, places = np.zeros(SLOTS, np.uint64), np.zeros(SLOTS + 1, np.int64)
+    return Memo(keys, places, np.empty((ROWS + 1, d + 2, d)), np.empty((ROWS + 1, 2)))
+
+
+@kernel
+def _key(i: int, following: IntArray, student: bool) -> np.uint64:
+    """The hash of a chain of points and a law; the sum of the hashes of its parts (SplitMix64)."""
+    key = np.uint64(0)
+    while i >= 0:
+        z = np.uint64(2 * i + 1 + student) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        key += z ^ (z >> np.uint64(31))
+        i = following[i]
+    return key
+
+
+@kernel
+def _recall(memo: Memo, key: np.uint64) -> tuple[int, bool]:
+    """The row of a law in the memo, and whether it is there already."""
+    used = memo.places[SLOTS]
+    slot = np.int64(key & np.uint64(SLOTS - 1))
+    for _ in range(PROBES):
+        if memo.keys[slot] == key:
+            return memo.places[slot], True
+        if memo.keys[slot] == 0 and used < ROWS:
+            memo.keys[slot], memo.places[slot] = key, used
+            memo.places[SLOTS] += 1
+            return used, False
+        slot = (slot + 1) % SLOTS
+    return ROWS, False
 
 
 @kernel
@@ -500,16 +561,16 @@ def _law(
     skewed: bool,
     room: FloatArray,
     square: FloatArray,
-    mean: FloatArray,
-    whitener: FloatArray,
-    skew: FloatArray,
-) -> tuple[float, float]:
-    """Fit the law of one cluster of packed points; answer its code and its offset.
+    law: FloatArray,
+    told: FloatArray,
+) -> None:
+    """Fit the law of one cluster of packed points; write it, its code and its offset.
 
     `room` has the weights of the points in its last row; the rest of it and `square`, of shape
     (3, d, d), are overwritten.
     """
     d = packed.shape[0]
+    mean, skew, whitener = law[0], law[1], law[2:]
     mass = room[3, :count]
     log_total = math.log(total)
     weight = 0.0
@@ -523,14 +584,14 @@ def _law(
     price = 0.5 * log_total * (_parameters(d, SKEWED) - _parameters(d, DIAGONAL))
     if skewed and _lopsidedness(packed, pulled) > PROMISING * price:
         part, mode, trial, slope = room[1, :count], square[0, 0], square[1], square[2, 0]
-        told, top = _skewed(
+        nats, top = _skewed(
             packed, mass, weight, log_total, floor, student, part, mode, trial, slope
         )
-        if told < code:
-            code, peak = told, top
+        if nats < code:
+            code, peak = nats, top
             mean[:], whitener[:], skew[:] = mode, trial, slope
     share = math.log(weight / total)
-    return code - weight * share, peak + share
+    told[0], told[1] = code - weight * share, peak + share
 
 
 @kernel
@@ -542,12 +603,13 @@ def fit_clusters(
     floor: FloatArray,
     student: bool,
     skewed: bool,
+    memo: Memo,
     codes: FloatArray,
     means: FloatArray,
     whiteners: FloatArray,
     offsets: FloatArray,
     skews: FloatArray,
-) -> None:
+) -> float:
     """Fit one law to every cluster and write its code and what is needed to tell its density.
 
     The law is Gaussian, or Student's with 4 degrees of freedom, fitted by reweighting (Lange,
@@ -567,6 +629,8 @@ def fit_clusters(
         Which law.
     skewed : bool
         Whether a cluster may be skewed along the coordinates.
+    memo : Memo
+        Of the same points, total, floor and skewed.
     codes : float array of shape (K,)
         Receives nats: points, parameters and labels of each cluster.
     means : float array of shape (K, d)
@@ -577,26 +641,29 @@ def fit_clusters(
         Receives the log density at the center plus the log of the cluster's share of the weight.
     skews : float array of shape (K, d)
         Receives the scale below over that above along each coordinate, or 0 for an elliptical law.
+
+    Returns
+    -------
+    float
+        The weight of the points that are in no cluster.
     """
     n, d = points.shape
     n_clusters = codes.shape[0]
     head, _, following = _chains(labels, n_clusters)
     packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((3, d, d))
     for c in range(n_clusters):
-        count = _pack(points, weights, head[c], following, 0, packed, room)
-        codes[c], offsets[c] = _law(
-            packed,
-            count,
-            total,
-            floor,
-            student,
-            skewed,
-            room,
-            square,
-            means[c],
-            whiteners[c],
-            skews[c],
-        )
+        row, known = _recall(memo, _key(head[c], following, student))
+        law, told = memo.laws[row], memo.told[row]
+        if not known:
+            count = _pack(points, weights, head[c], following, 0, packed, room)
+            _law(packed, count, total, floor, student, skewed, room, square, law, told)
+        codes[c], offsets[c] = told[0], told[1]
+        means[c], skews[c], whiteners[c] = law[0], law[1], law[2:]
+    outside = 0.0
+    for i in range(n):
+        if labels[i] < 0:
+            outside += weights[i]
+    return outside
 
 
 @kernel
@@ -667,6 +734,7 @@ def join_clusters(
     floor: FloatArray,
     student: bool,
     skewed: bool,
+    memo: Memo,
     near: int,
     wanted: int,
     length: float,
@@ -677,7 +745,7 @@ def join_clusters(
 
     Parameters
     ----------
-    points, weights, labels, total, floor, student, skewed
+    points, weights, labels, total, floor, student, skewed, memo
         As for `fit_clusters`.
     near : int
         With how many nearest clusters a cluster may be joined.
@@ -698,9 +766,10 @@ def join_clusters(
     n, d = points.shape
     k = own.shape[0]
     head, tail, following = _chains(labels, k)
-    packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((5, d, d))
-    centers = np.zeros((k, d))
+    packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((3, d, d))
+    centers, keys = np.zeros((k, d)), np.empty(k, np.uint64)
     for c in range(k):
+        keys[c] = _key(head[c], following, student)
         count = _pack(points, weights, head[c], following, 0, packed, room)
         for j in range(d):
             for at in range(count):
@@ -715,12 +784,13 @@ def join_clusters(
         for e in range(left):
             a, b = pairs[0, e], pairs[1, e]
             if math.isnan(rises[e]):
-                count = _pack(points, weights, head[a], following, 0, packed, room)
-                count = _pack(points, weights, head[b], following, count, packed, room)
-                told = total, floor, student, skewed
-                place = square[3, 0], square[4], square[2, 0]
-                code, _ = _law(packed, count, *told, room, square[:3], *place)
-                rises[e] = code - (own[a] + own[b])
+                row, known = _recall(memo, keys[a] + keys[b])
+                law, told = memo.laws[row], memo.told[row]
+                if not known:
+                    count = _pack(points, weights, head[a], following, 0, packed, room)
+                    count = _pack(points, weights, head[b], following, count, packed, room)
+                    _law(packed, count, total, floor, student, skewed, room, square, law, told)
+                rises[e] = told[0] - (own[a] + own[b])
             if rises[e] < rises[best] or (
                 rises[e] == rises[best]
                 and (a < pairs[0, best] or (a == pairs[0, best] and b < pairs[1, best]))
@@ -731,6 +801,7 @@ def join_clusters(
         a, b = pairs[0, best], pairs[1, best]
         length += rises[best]
         own[a] += own[b] + rises[best]
+        keys[a] += keys[b]
         following[tail[a]], tail[a], head[b] = head[b], tail[b], -1
         alive -= 1
         left = _merge_pairs(pairs, rises[:left], a, b, met)
@@ -798,6 +869,24 @@ def nearest_law(
 
 
 @kernel
+def reassign(
+    points: FloatArray,
+    weights: FloatArray,
+    means: FloatArray,
+    whiteners: FloatArray,
+    offsets: FloatArray,
+    skews: FloatArray,
+    noise: float,
+    student: bool,
+    least: float,
+    labels: IntArray,
+) -> None:
+    """`nearest_law`, then `number_clusters`: see there; `labels` receives the outcome."""
+    nearest_law(points, means, whiteners, offsets, skews, noise, student, labels)
+    number_clusters(labels, weights, least, labels)
+
+
+@kernel
 def number_clusters(labels: IntArray, weights: FloatArray, least: float, out: IntArray) -> int:
     """Number clusters by their first point; those of too little weight become noise.
 
@@ -809,7 +898,7 @@ def number_clusters(labels: IntArray, weights: FloatArray, least: float, out: In
     least : float
         A lighter cluster is none.
     out : int array of shape (n,)
-        Receives 0 .. K - 1, or -1.
+        Receives 0 .. K - 1, or -1; may be `labels` itself.
 
     Returns
     -------

@@ -359,8 +359,8 @@ def _checked_labels(incumbent: ArrayLike, n: int) -> IntArray:
 def _former(labels: IntArray, member: IntArray) -> IntArray:
     """The incumbent's label of each distinct point: that of its first row that has one."""
     former = np.full(int(member.max()) + 1, -1, np.int64)
-    for i in np.flatnonzero(labels >= 0)[::-1]:
-        former[member[i]] = labels[i]
+    known = np.flatnonzero(labels >= 0)[::-1]  # of equal places the last one written stays
+    former[member[known]] = labels[known]
     values, renamed = np.unique(former, return_inverse=True)
     return renamed.astype(np.int64) - int(values[0] == -1)
 

@@ -184,21 +184,21 @@ def give_up(choice: Choice, code: Code) -> Choice:
     """
     if choice.n_clusters <= 1 or not code.plain:
         return choice
-    own = code.measure(choice.labels, choice.student)[1][0].copy()
-    clustered = choice.labels >= 0
-    mass = np.bincount(choice.labels[clustered], code.weights[clustered])
-    outside = float(code.weights[~clustered].sum())
+    own = code.measure(choice.labels, choice.student)[1].codes
+    mass = np.bincount(choice.labels + 1, code.weights, minlength=choice.n_clusters + 1)
+    outside, told = float(mass[0]), own.tolist()
+    kept = dict(enumerate(mass[1:].tolist()))
     length = choice.length
-    while np.isfinite(own).sum() > 1:
-        rises = np.array([code.noise(outside + m) for m in mass.tolist()]) - own
-        c = int(np.argmin(rises))
-        rise = float(rises[c]) - code.noise(outside)
+    while len(kept) > 1:
+        c = min(kept, key=lambda c: code.noise(outside + kept[c]) - told[c])
+        rise = code.noise(outside + kept[c]) - told[c] - code.noise(outside)
         if not rise < 0.0:  # infinite where nothing may be noise
             break
-        length, outside, own[c] = length + rise, outside + float(mass[c]), -np.inf
+        length, outside = length + rise, outside + kept.pop(c)
     if length == choice.length:
         return choice
-    labels = np.where(clustered & np.isfinite(own)[choice.labels], choice.labels, -1)
+    gone = [c for c in range(choice.n_clusters) if c not in kept]
+    labels = np.where(np.isin(choice.labels, gone), -1, choice.labels)
     return Choice(compact(labels, code.weights, 0.0), length, choice.student)
 
 
@@ -206,7 +206,7 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     """Merge clusters pair by pair: while that shortens the description, or down to `k`."""
     if choice.n_clusters <= 1:
         return choice
-    own = code.measure(choice.labels, choice.student)[1][0].copy()
+    own = code.measure(choice.labels, choice.student)[1].codes.copy()
     labels = np.empty_like(choice.labels)
     length = join_clusters(
         code.points,
@@ -216,6 +216,7 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
         code.floor,
         choice.student,
         code.plain,
+        code.memo,
         NEAR,
         k or 0,
         choice.length,
