@@ -603,7 +603,10 @@ def fit_clusters(
     floor: FloatArray,
     student: bool,
     skewed: bool,
-    memo: Memo,
+    keys: KeyArray,
+    places: IntArray,
+    laws: FloatArray,
+    told: FloatArray,
     codes: FloatArray,
     means: FloatArray,
     whiteners: FloatArray,
@@ -629,8 +632,9 @@ def fit_clusters(
         Which law.
     skewed : bool
         Whether a cluster may be skewed along the coordinates.
-    memo : Memo
-        Of the same points, total, floor and skewed.
+    keys, places, laws, told : arrays
+        The `Memo` of the same points, total, floor and skewed, in its parts: to hand over a tuple
+        takes as long as thirty arrays.
     codes : float array of shape (K,)
         Receives nats: points, parameters and labels of each cluster.
     means : float array of shape (K, d)
@@ -649,16 +653,16 @@ def fit_clusters(
     """
     n, d = points.shape
     n_clusters = codes.shape[0]
+    memo = Memo(keys, places, laws, told)
     head, _, following = _chains(labels, n_clusters)
     packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((3, d, d))
     for c in range(n_clusters):
         row, known = _recall(memo, _key(head[c], following, student))
-        law, told = memo.laws[row], memo.told[row]
         if not known:
             count = _pack(points, weights, head[c], following, 0, packed, room)
-            _law(packed, count, total, floor, student, skewed, room, square, law, told)
-        codes[c], offsets[c] = told[0], told[1]
-        means[c], skews[c], whiteners[c] = law[0], law[1], law[2:]
+            _law(packed, count, total, floor, student, skewed, room, square, laws[row], told[row])
+        codes[c], offsets[c] = told[row, 0], told[row, 1]
+        means[c], skews[c], whiteners[c] = laws[row, 0], laws[row, 1], laws[row, 2:]
     outside = 0.0
     for i in range(n):
         if labels[i] < 0:
@@ -734,7 +738,10 @@ def join_clusters(
     floor: FloatArray,
     student: bool,
     skewed: bool,
-    memo: Memo,
+    keys: KeyArray,
+    places: IntArray,
+    laws: FloatArray,
+    told: FloatArray,
     near: int,
     wanted: int,
     length: float,
@@ -745,7 +752,7 @@ def join_clusters(
 
     Parameters
     ----------
-    points, weights, labels, total, floor, student, skewed, memo
+    points, weights, labels, total, floor, student, skewed, keys, places, laws, told
         As for `fit_clusters`.
     near : int
         With how many nearest clusters a cluster may be joined.
@@ -765,11 +772,12 @@ def join_clusters(
     """
     n, d = points.shape
     k = own.shape[0]
+    memo = Memo(keys, places, laws, told)
     head, tail, following = _chains(labels, k)
     packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((3, d, d))
-    centers, keys = np.zeros((k, d)), np.empty(k, np.uint64)
+    centers, marks = np.zeros((k, d)), np.empty(k, np.uint64)
     for c in range(k):
-        keys[c] = _key(head[c], following, student)
+        marks[c] = _key(head[c], following, student)
         count = _pack(points, weights, head[c], following, 0, packed, room)
         for j in range(d):
             for at in range(count):
@@ -784,13 +792,13 @@ def join_clusters(
         for e in range(left):
             a, b = pairs[0, e], pairs[1, e]
             if math.isnan(rises[e]):
-                row, known = _recall(memo, keys[a] + keys[b])
-                law, told = memo.laws[row], memo.told[row]
+                row, known = _recall(memo, marks[a] + marks[b])
                 if not known:
+                    law, sums = laws[row], told[row]
                     count = _pack(points, weights, head[a], following, 0, packed, room)
                     count = _pack(points, weights, head[b], following, count, packed, room)
-                    _law(packed, count, total, floor, student, skewed, room, square, law, told)
-                rises[e] = told[0] - (own[a] + own[b])
+                    _law(packed, count, total, floor, student, skewed, room, square, law, sums)
+                rises[e] = told[row, 0] - (own[a] + own[b])
             if rises[e] < rises[best] or (
                 rises[e] == rises[best]
                 and (a < pairs[0, best] or (a == pairs[0, best] and b < pairs[1, best]))
@@ -801,7 +809,7 @@ def join_clusters(
         a, b = pairs[0, best], pairs[1, best]
         length += rises[best]
         own[a] += own[b] + rises[best]
-        keys[a] += keys[b]
+        marks[a] += marks[b]
         following[tail[a]], tail[a], head[b] = head[b], tail[b], -1
         alive -= 1
         left = _merge_pairs(pairs, rises[:left], a, b, met)

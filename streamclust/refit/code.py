@@ -141,7 +141,7 @@ class Code:
         count, p = int(labels.max()) + 1, points.shape[1]
         codes, offsets, whiteners = np.empty(count), np.empty(count), np.empty((count, p, p))
         laws = codes, np.empty((count, p)), whiteners, offsets, np.empty((count, p))
-        told = self.total, self.floor, student, self.plain, memo
+        told = self.total, self.floor, student, self.plain, *memo
         return Laws(*laws, fit_clusters(points, weights, labels, *told, *laws))
 
     def noise(self, outside: float) -> float:

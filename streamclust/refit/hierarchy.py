@@ -216,7 +216,7 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
         code.floor,
         choice.student,
         code.plain,
-        code.memo,
+        *code.memo,
         NEAR,
         k or 0,
         choice.length,

@@ -43,7 +43,7 @@ def fitted(points, weights, labels, floor, student, total=None, skewed=False):
     out = np.empty(k), np.empty((k, d)), np.empty((k, d, d)), np.empty(k), np.empty((k, d))
     total = weights.sum() if total is None else total
     floor = np.full(d, floor) if np.isscalar(floor) else floor
-    fit_clusters(points, weights, labels, total, floor, student, skewed, empty_memo(d), *out)
+    fit_clusters(points, weights, labels, total, floor, student, skewed, *empty_memo(d), *out)
     return out
 
 
