@@ -527,9 +527,12 @@ def _chains(labels: IntArray, n_clusters: int) -> tuple[IntArray, IntArray, IntA
 
     The points of a cluster follow one another in their own order.
     """
-    head, tail = np.full(n_clusters, -1, np.int64), np.full(n_clusters, -1, np.int64)
-    following = np.full(labels.shape[0], -1, np.int64)
+    head, tail = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64)
+    following = np.empty(labels.shape[0], np.int64)
+    for c in range(n_clusters):
+        head[c] = -1
     for i, c in enumerate(labels):
+        following[i] = -1
         if c >= 0:
             if head[c] < 0:
                 head[c] = i
@@ -590,7 +593,8 @@ def _law(
     code, peak = _elliptical(
         packed, mass, weight, log_total, floor, student, room, square, mean, whitener
     )
-    skew[:] = 0.0
+    for j in range(d):
+        skew[j] = 0.0
     pulled = room[0, :count] if student else mass
     price = 0.5 * log_total * (_parameters(d, SKEWED) - _parameters(d, DIAGONAL))
     if skewed and _lopsidedness(packed, pulled) > PROMISING * price:
@@ -600,7 +604,10 @@ def _law(
         )
         if nats < code:
             code, peak = nats, top
-            mean[:], whitener[:], skew[:] = mode, trial, slope
+            for j in range(d):
+                mean[j], skew[j] = mode[j], slope[j]
+                for m in range(d):
+                    whitener[j, m] = trial[j, m]
     share = math.log(weight / total)
     told[0], told[1] = code - weight * share, peak + share
 
@@ -673,7 +680,10 @@ def fit_clusters(
             count = _pack(points, weights, head[c], following, 0, packed, room)
             _law(packed, count, total, floor, student, skewed, room, square, laws[row], told[row])
         codes[c], offsets[c] = told[row, 0], told[row, 1]
-        means[c], skews[c], whiteners[c] = laws[row, 0], laws[row, 1], laws[row, 2:]
+        for j in range(d):
+            means[c, j], skews[c, j] = laws[row, 0, j], laws[row, 1, j]
+            for m in range(d):
+                whiteners[c, j, m] = laws[row, 2 + j, m]
     outside = 0.0
     for i in range(n):
         if labels[i] < 0:
@@ -712,7 +722,7 @@ def _nearest_pairs(centers: FloatArray, near: int) -> IntArray:
                 for other in close[b]:
                     told |= other == a
             if not told:
-                pairs[0, made], pairs[1, made] = min(a, b), max(a, b)
+                pairs[0, made], pairs[1, made] = (a, b) if a < b else (b, a)
                 made += 1
     return pairs[:, :made]
 
@@ -725,7 +735,8 @@ def _merge_pairs(pairs: IntArray, rises: FloatArray, a: int, b: int, met: IntArr
     overwritten.
     """
     left = 0
-    met[:] = -1
+    for c in range(met.shape[0]):
+        met[c] = -1
     for e in range(rises.shape[0]):
         one, other = pairs[0, e], pairs[1, e]
         rise = rises[e]
@@ -734,7 +745,7 @@ def _merge_pairs(pairs: IntArray, rises: FloatArray, a: int, b: int, met: IntArr
             if third in (a, b) or met[third] >= 0:
                 continue
             met[third] = e
-            one, other, rise = min(a, third), max(a, third), np.nan
+            one, other, rise = (a, third, np.nan) if a < third else (third, a, np.nan)
         pairs[0, left], pairs[1, left], rises[left] = one, other, rise
         left += 1
     return left
@@ -795,7 +806,9 @@ def join_clusters(
                 centers[c, j] += packed[j, at]
             centers[c, j] /= count
     pairs = _nearest_pairs(centers, near)
-    rises = np.full(pairs.shape[1], np.nan)
+    rises = np.empty(pairs.shape[1])
+    for e in range(rises.shape[0]):
+        rises[e] = np.nan
     met = np.empty(k, np.int64)
     alive, left = k, pairs.shape[1]
     while alive > max(wanted, 1) and left > 0:

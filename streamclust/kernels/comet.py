@@ -92,9 +92,10 @@ def _solve_four(
     """`solve_fusion` for X and U of shape (n, 4); `work`, of shape (3, n, 4), is overwritten."""
     R, Q, P = work[0], work[1], work[2]
     rho, goal, along, fresh = np.zeros(4), np.zeros(4), np.empty(4), np.empty(4)
-    scale = 1.0 / diagonal
+    scale = np.empty(X.shape[0])
     _apply(start, neighbours, pulls, diagonal, U, R, along)
     for i in range(X.shape[0]):
+        scale[i] = 1.0 / diagonal[i]
         for j in range(4):
             right = held[i] * X[i, j]
             R[i, j] = right - R[i, j]
@@ -160,21 +161,25 @@ def solve_fusion(
         The number of steps made.
     """
     n, d = X.shape
-    diagonal = held.copy()
+    diagonal = np.empty(n)
     for i in range(n):
+        diagonal[i] = held[i]
         for e in range(start[i], start[i + 1]):
             diagonal[i] += pulls[e]
     goal, found, work = np.empty((n, 4)), np.empty((n, 4)), np.empty((3, n, 4))
     most = 0
     for first in range(0, d, 4):
         count = min(4, d - first)
-        goal[:], found[:] = 0.0, 0.0  # a column of zeros is solved
-        goal[:, :count] = X[:, first : first + count]
-        found[:, :count] = U[:, first : first + count]
+        for i in range(n):
+            for j in range(4):  # a column of zeros is solved
+                goal[i, j] = X[i, first + j] if j < count else 0.0
+                found[i, j] = U[i, first + j] if j < count else 0.0
         steps = _solve_four(
             start, neighbours, pulls, held, diagonal, tolerance, max_steps, goal, found, work
         )
-        U[:, first : first + count] = found[:, :count]
+        for i in range(n):
+            for j in range(count):
+                U[i, first + j] = found[i, j]
         most = max(most, steps)
     return most
 
@@ -204,18 +209,27 @@ def _median(values: FloatArray) -> float:
             break
     if values.shape[0] % 2 == 1:
         return float(values[middle])
-    return float(0.5 * (values[:middle].max() + values[middle]))
+    below = values[0]
+    for i in range(1, middle):
+        if values[i] > below:
+            below = values[i]
+    return float(0.5 * (below + values[middle]))
 
 
 @kernel
 def _typical(moved: FloatArray, weights: FloatArray, bins: IntArray) -> float:
     """The median over bins of the weighted means of their rows."""
-    count = bins.max() + 1
+    count = 0
+    for b in bins:
+        if b >= count:
+            count = b + 1
     sums, mass = np.zeros(count), np.zeros(count)
     for i, b in enumerate(bins):
         sums[b] += weights[i] * moved[i]
         mass[b] += weights[i]
-    return _median(sums / mass)
+    for b in range(count):
+        sums[b] /= mass[b]
+    return _median(sums)
 
 
 @kernel
@@ -267,7 +281,9 @@ def draw_together(
     """
     n, p = Z.shape
     pulls, along = np.empty(base.shape[0]), np.empty(edge.shape[0])
-    trust, moved, held = np.ones(n), np.empty(n), np.empty(n)
+    trust, moved, held, spare = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for i in range(n):
+        trust[i] = 1.0
     level = 0
     while True:
         pulling, holding = 0.0, 0.0
@@ -285,11 +301,11 @@ def draw_together(
             along[e] = factor * pulls[edge[e]]
         solve_fusion(start, neighbours, along, held, Z, U, tolerance, max_steps)
         for i in range(n):
-            moved[i] = 0.0
+            square = 0.0
             for j in range(p):
-                moved[i] += (Z[i, j] - U[i, j]) ** 2
-        typical = _typical(moved, weights, bins[level]) if len(bins) else _median(moved.copy())
-        scale = 4.0 * typical
+                square += (Z[i, j] - U[i, j]) ** 2
+            moved[i] = spare[i] = square
+        scale = 4.0 * (_typical(moved, weights, bins[level]) if len(bins) else _median(spare))
         if scale > 0.0:
             for i in range(n):
                 trust[i] = (scale / (scale + moved[i])) ** 2 + resist

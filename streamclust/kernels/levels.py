@@ -65,7 +65,9 @@ def best_cut(
             found += 1
         label[left[t]] = label[node]
         label[right[t]] = label[node]
-    name = np.full(found, -1, np.int64)
+    name = np.empty(found, np.int64)
+    for c in range(found):
+        name[c] = -1
     found = 0
     for i in range(n):
         c = label[i]
@@ -103,12 +105,18 @@ def finest_cut(
     """
     low, high = -reach, reach
     best_cut(left, right, codes, noise, low, labels)
-    fresh = np.empty_like(labels)
+    n = labels.shape[0]
+    fresh = np.empty(n, np.int64)
     for _ in range(rounds):
         middle = 0.5 * (low + high)
         best_cut(left, right, codes, noise, middle, fresh)
-        if fresh.max() + 1 >= wanted:
+        found = 0
+        for i in range(n):
+            if fresh[i] >= found:
+                found = fresh[i] + 1
+        if found >= wanted:
             low = middle
-            labels[:] = fresh
+            for i in range(n):
+                labels[i] = fresh[i]
         else:
             high = middle

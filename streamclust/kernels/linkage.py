@@ -269,16 +269,18 @@ def bridge_components(points: FloatArray, first: IntArray, second: IntArray) -> 
         to the other's mean, and the other's point that is nearest to it.
     """
     n, d = points.shape
-    parent = np.arange(n)
+    parent, part, following = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        parent[i] = i
     for e in range(first.shape[0]):
         a, b = _root(parent, first[e]), _root(parent, second[e])
         parent[b] = a
     bridges = np.empty((2, n), np.int64)
-    part, following = np.empty(n, np.int64), np.empty(n, np.int64)
     made = 0
     while True:
-        part[:] = -1
         count = 0
+        for i in range(n):
+            part[i] = -1
         for i in range(n):  # components are numbered by their first point
             root = _root(parent, i)
             if part[root] < 0:
@@ -286,18 +288,15 @@ def bridge_components(points: FloatArray, first: IntArray, second: IntArray) -> 
                 count += 1
         if count == 1:
             return bridges[:, :made]
-        head, size, mean = np.full(count, -1, np.int64), np.zeros(count), np.zeros((count, d))
+        head, other = np.empty(count, np.int64), np.empty(count, np.int64)
+        mean = np.empty((count, d))
+        for c in range(count):
+            head[c] = -1
         for i in range(n - 1, -1, -1):
             c = part[_root(parent, i)]
             following[i], head[c] = head[c], i
         for c in range(count):
-            i = head[c]
-            while i >= 0:
-                size[c] += 1.0
-                mean[c] += points[i]
-                i = following[i]
-            mean[c] /= size[c]
-        other = np.empty(count, np.int64)
+            _mean(points, head[c], following, mean[c])
         for a in range(count):
             least = np.inf
             for b in range(count):
@@ -310,9 +309,24 @@ def bridge_components(points: FloatArray, first: IntArray, second: IntArray) -> 
                 continue  # the pair is joined already
             i = _nearest(points, head[a], following, mean[b])
             j = _nearest(points, head[b], following, points[i])
-            bridges[0, made], bridges[1, made] = min(i, j), max(i, j)
+            bridges[0, made], bridges[1, made] = (i, j) if i < j else (j, i)
             made += 1
             parent[_root(parent, j)] = _root(parent, i)
+
+
+@kernel
+def _mean(points: FloatArray, i: int, following: IntArray, mean: FloatArray) -> None:
+    """Write the mean of a chain of points."""
+    count = 0
+    for j in range(mean.shape[0]):
+        mean[j] = 0.0
+    while i >= 0:
+        count += 1
+        for j in range(mean.shape[0]):
+            mean[j] += points[i, j]
+        i = following[i]
+    for j in range(mean.shape[0]):
+        mean[j] /= count
 
 
 @kernel

@@ -196,7 +196,7 @@ def _by_end(ends: IntArray, order: IntArray, n: int) -> IntArray:
         start[end + 1] += 1
     for i in range(n):
         start[i + 1] += start[i]
-    sorted_ = np.empty_like(order)
+    sorted_ = np.empty(order.shape[0], np.int64)
     for e in order:
         sorted_[start[ends[e]]] = e
         start[ends[e]] += 1
@@ -229,9 +229,14 @@ def pair_up(
     int
         How many edges there are.
     """
-    low, high = np.minimum(source, target), np.maximum(source, target)
+    m = source.shape[0]
+    low, high, order = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+    for e in range(m):
+        a, b = source[e], target[e]
+        order[e] = e
+        low[e], high[e] = (a, b) if a < b else (b, a)
     count = 0
-    for e in _by_end(low, _by_end(high, np.arange(low.shape[0]), n), n):
+    for e in _by_end(low, _by_end(high, order, n), n):
         if count > 0 and first[count - 1] == low[e] and second[count - 1] == high[e]:
             mutual[count - 1] = True
             continue

@@ -54,16 +54,19 @@ def fisher_line(
         Receives the projections, which rise from the first to the second cluster.
     """
     n, p = points.shape
-    scatter, direction, step = np.zeros((p, p)), np.zeros(p), np.empty(p)
+    scatter, direction, step, mean = np.zeros((p, p)), np.zeros(p), np.empty(p), np.empty(p)
     weight = 0.0
     for side in range(2):
         begin, end = (0, first) if side == 0 else (first, n)
-        mean, mass = np.zeros(p), 0.0
+        mass = 0.0
+        for j in range(p):
+            mean[j] = 0.0
         for i in range(begin, end):
             mass += weights[i]
             for j in range(p):
                 mean[j] += weights[i] * points[i, j]
-        mean /= mass
+        for j in range(p):
+            mean[j] /= mass
         weight += mass
         for i in range(begin, end):
             for j in range(p):
@@ -110,7 +113,11 @@ def _middle_half(
         if high == np.inf and below > 0.75:
             part = 1.0 if is_first else (0.75 - before) / (below - before)
             high = value if is_first else last + part * (value - last)
-    return min(high, value) - min(low, value), mass
+    if high == np.inf:
+        high = value
+    if low == np.inf:
+        low = value
+    return high - low, mass
 
 
 @kernel
@@ -141,7 +148,7 @@ def border_weight(
     n = along.shape[0]
     one, mass = _middle_half(along, weights, order, 0, first)
     other, rest = _middle_half(along, weights, order, first, n)
-    width = 0.5 * min(one, other)
+    width = 0.5 * one if one < other else 0.5 * other
     if width <= 0.0:
         return width, 0.0, 0.0
     wrong, least, cut = 0.0, np.inf, 0
