@@ -33,7 +33,8 @@ def lp_median(
     counted = feature_weights > 0
     if p != 1.0 and len(points) > 2 and counted.any():
         scaled = center[counted] * feature_weights[counted]
-        descend(points[:, counted] * feature_weights[counted], weights, scaled, p, SWEEPS)
+        rows = np.ascontiguousarray(points[:, counted] * feature_weights[counted])
+        descend(rows, weights, scaled, p, SWEEPS)
         center[counted] = scaled / feature_weights[counted]
     return center
 

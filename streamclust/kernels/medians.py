@@ -43,7 +43,11 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
     for sweep in range(sweeps):
         here, total = 0.0, 0.0
         for i in range(n):
-            norm[i] = length(x[i], c, p)
+            square = 0.0
+            if p == 2.0:  # as in `length`, whose call takes longer than this
+                for j in range(d):
+                    square += (x[i, j] - c[j]) * (x[i, j] - c[j])
+            norm[i] = np.sqrt(square) if TINY < square < np.inf else length(x[i], c, p)
             total += weights[i]
             if norm[i] == 0.0:
                 here += weights[i]
@@ -55,13 +59,19 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
         step[:] = 0.0
         for i in range(n):
             far = max(norm[i], floor)
-            for j in range(d):
-                u = x[i, j] - c[j]
-                w = weights[i] / far if far > 0.0 else 0.0
-                if p != 2.0:
-                    w *= max(abs(u) / far, NEAR) ** (p - 2.0) if far > 0.0 else 0.0
-                pull[j] += w
-                step[j] += w * u
+            if far == 0.0:
+                continue
+            w = weights[i] / far
+            if p == 2.0:
+                for j in range(d):
+                    pull[j] += w
+                    step[j] += w * (x[i, j] - c[j])
+            else:
+                for j in range(d):
+                    u = x[i, j] - c[j]
+                    along = w * max(abs(u) / far, NEAR) ** (p - 2.0)
+                    pull[j] += along
+                    step[j] += along * u
         for j in range(d):
             if pull[j] > 0.0:
                 c[j] += damp * step[j] / pull[j]
