@@ -12,7 +12,7 @@ from streamclust.results import FloatArray, IntArray
 
 CellArray: TypeAlias = NDArray[np.uint32]
 
-GRID = 4
+GRID = 8
 """Parts of the range of some values, per value: most hold none, and where none is, none is sought.
 """
 
