@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamclust.results import FloatArray, IntArray, Region
-from streamclust.robust import spread
+from streamclust.robust import spreads
 
 REACH = 4.0
 """Normalised MADs beyond the median distance at which the fence stands."""
@@ -39,9 +39,9 @@ def fences(distances: list[FloatArray], weights: list[FloatArray]) -> tuple[Floa
         Median distance, and median + REACH * MADN. The MADN of a small cluster is drawn towards
         the typical ratio of MADN to median of all clusters.
     """
-    told = [spread(d, w) for d, w in zip(distances, weights, strict=True)]
-    scale = np.array([middle for middle, _ in told])
-    madn = np.array([width for _, width in told])
+    sizes = np.array([len(d) for d in distances], dtype=np.int64)
+    members = np.repeat(np.arange(len(sizes)), sizes)
+    scale, madn = spreads(np.concatenate(distances), np.concatenate(weights), members).T
     mass = np.array([float(w.sum()) for w in weights])
     positive = scale > 0
     if positive.any():
