@@ -13,14 +13,13 @@ them, so that no event pays for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.beside import Beside
+from streamclust.beside import Beside, Work
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -57,7 +56,7 @@ class Pending:
 
     tree: ThresholdTree
     lesson: Lesson
-    renewed: Future[ThresholdTree]
+    renewed: Work[ThresholdTree]
 
 
 class Router:
