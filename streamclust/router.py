@@ -89,6 +89,8 @@ class Router:
         self._clusters: list[int] = []  # of the centers
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._coming: dict[int, FloatArray] = {}
+        self._apart: set[int] | None = set()  # what the tree may know elsewhere; None: any center
+        self._since: set[int] | None = None  # what a tree that is being renewed may
         self._stale = self._looked = self._at_once = self._arrived = False
         self._moved = False
         self._corrected = 0
@@ -112,6 +114,9 @@ class Router:
             self._coming.pop(event.center, None)
         else:
             self._coming[event.center] = event.position
+            for planted in (self._apart, self._since):
+                if planted is not None:
+                    planted.add(event.center)
 
     def position(self, center: int) -> FloatArray:
         """Return where a center was planted last."""
@@ -169,8 +174,8 @@ class Router:
         drifted = self._moved and slipped and tracker.tick >= self._corrected + RELEARN
         if inline:
             self._drop(tracker)
-        overdue = not inline and self.tree.is_overdue
-        if self._pending is None and (self._again or drifted or overdue):
+        wanted = self._again or drifted
+        if self._pending is None and (wanted or (not inline and self.tree.is_overdue)):
             lesson = self._lesson(tracker, points, weights)
             if inline:
                 renew(self.tree, lesson)
@@ -198,7 +203,8 @@ class Router:
         self._left = {c: p for c, p in self._left.items() if c in placed and c in known}
         self._late.intersection_update(self._left)
         placed.update((center, self.tree.center(center)) for center in self._left)
-        self.tree.follow(placed, rebuild=inline)
+        self.tree.follow(placed, among=self._apart, rebuild=inline)
+        self._apart = set(self._left)
 
     def _lesson(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> Lesson:
         """Return what the tree is to be renewed from now."""
@@ -223,6 +229,7 @@ class Router:
 
     def _submit(self, tree: ThresholdTree, lesson: Lesson) -> None:
         self._pending = Pending(tree, lesson, self._beside.begin(renewed, tree, lesson))
+        self._since = set()
 
     def install(self) -> None:
         """Take the renewed tree when all settles: until then the old one says where centers are."""
@@ -237,6 +244,8 @@ class Router:
         if self._features is not None:
             self.tree.set_features(*self._features)
         self._left, self._late = {c: self._left[c] for c in sorted(self._late)}, set()
+        if self._apart is not None:
+            self._apart = None if self._since is None else self._apart | self._since
         self._stale, self._moved = self._stale or self._moved, True
         self._peak = float(tracker.gauges[stream.FIDELITY])
 
@@ -348,6 +357,7 @@ class Router:
         left = [int(c) for c in state["left"]]
         self._left = {c: tracker.placed[tracker.slot(c)].copy() for c in left}
         self._late = {int(c) for c in state["late"]}
+        self._apart = set(left)
         if not self._late <= set(left):
             raise ValueError("moves are late that were not left")
         version, recourse, rebuilds = (int(v) for v in state["settled"])
@@ -360,6 +370,7 @@ class Router:
             tree = ThresholdTree(0)
             tree.from_state(state["pending"]["tree"])
             self._submit(tree, lesson_of(state["pending"]["lesson"]))
+            self._since = None
 
 
 def _centers(tracker: CenterTracker) -> dict[int, list[int]]:

@@ -176,7 +176,13 @@ class CenterTracker:
         self, frame: FloatArray, window: Window, recent: RecentPoints, table: FloatArray
     ) -> Desk:
         """Return where everything is that an event changes, until an array is replaced."""
-        return Desk(
+        return Desk(*self.arrays(frame, window, recent, table))
+
+    def arrays(
+        self, frame: FloatArray, window: Window, recent: RecentPoints, table: FloatArray
+    ) -> tuple[FloatArray | IntArray, ...]:
+        """Return everything that an event changes, in the order of a desk."""
+        return (
             frame,
             self.centers,
             self.placed,
