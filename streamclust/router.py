@@ -12,6 +12,7 @@ them, so that no event pays for all of them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,9 @@ SOONER = 4
 """A renewal is used after this part of a refit's lag: it takes about so much less time."""
 MOST_MOVES = 8
 """Centers that move at once and are followed at once beside the stream; of more, none is."""
+
+TOLD_LATER = 1 << 20
+"""Entries of copies of the window (8 MB) that wait at once for texts to be worked out from them."""
 
 Centers = Mapping[int, Sequence[int]]
 """Ids of the centers of each cluster."""
@@ -84,7 +88,7 @@ class Router:
         self._beside = beside
         self._features: tuple[FloatArray, NDArray[np.uint64]] | None = None
         self._texts: dict[int, Text] = {}
-        self._telling: Telling | None = None  # the last one
+        self._tellings: deque[Telling] = deque()  # which hold copies of the window
         self._prints: dict[int, bytes] = {}  # of the boxes of clusters
         self._clusters: list[int] = []  # of the centers
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
@@ -203,7 +207,8 @@ class Router:
         self._left = {c: p for c, p in self._left.items() if c in placed and c in known}
         self._late.intersection_update(self._left)
         placed.update((center, self.tree.center(center)) for center in self._left)
-        self.tree.follow(placed, among=self._apart, rebuild=inline)
+        among = None if self._apart is None else self._apart.difference(self._left)
+        self.tree.follow(placed, among=among, rebuild=inline)
         self._apart = set(self._left)
 
     def _lesson(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> Lesson:
@@ -288,14 +293,16 @@ class Router:
         return tuple(changes)
 
     def _write(self, redrawn: Centers, write: Callable[[Centers], Telling]) -> Mapping[int, Text]:
-        if self._telling is not None:
-            self._telling.work()  # each holds a copy of the window: one at a time
-        telling = self._telling = write(redrawn)
+        telling = write(redrawn)
         texts = telling.texts
-        if self._beside:
-            self._beside.begin(telling.work)
-        else:
+        if not self._beside:
             telling.work()
+            return texts
+        left = self._tellings
+        while left and (left[0].is_done or (1 + len(left)) * telling.size > TOLD_LATER):
+            left.popleft().work()
+        left.append(telling)
+        self._beside.begin(telling.work)
         return texts
 
     def compile(self, slots: dict[int, int]) -> None:
