@@ -46,7 +46,8 @@ class Beside:
         self._lag = lag
         self._thread: ThreadPoolExecutor | None = None
         self._begun = 0  # works so far
-        self._turn, self._last = Condition(), inf  # the number of the last work that may begin now
+        self._turn = Condition()
+        self._last = inf  # the number of the last work that may begin now
         self.waited = self.longest_wait = 0.0
 
     def __bool__(self) -> bool:
@@ -79,7 +80,7 @@ class Beside:
     @contextmanager
     def held_back(self) -> Iterator[None]:
         """Let no work begin in the meantime, but for that whose `result` is waited for."""
-        self._let(-1)
+        self._last = -1
         try:
             yield
         finally:
@@ -88,16 +89,18 @@ class Beside:
     def result(self, work: Work[Made]) -> Made:
         """Return what came of it; wait where it is not ready."""
         began, last = perf_counter(), self._last
-        self._let(max(last, work.number))
+        if not work.made.done():
+            self._let(max(last, work.number))
         try:
             return work.made.result()
         finally:
-            self._let(last)
+            self._last = last
             wait = perf_counter() - began
             self.waited, self.longest_wait = self.waited + wait, max(self.longest_wait, wait)
 
     def _let(self, last: float) -> None:
         """Let works up to this number begin."""
-        with self._turn:
-            self._last = last
-            self._turn.notify_all()
+        self._last = last
+        if self._thread is not None:
+            with self._turn:
+                self._turn.notify_all()

@@ -104,7 +104,7 @@ class Router:
         self._left: dict[int, FloatArray] = {}  # moves that were left to a renewal ...
         self._late: set[int] = set()  # ... and those of them to the next but the pending one
         self.table: FloatArray
-        self.compile({})
+        self.compile([])
 
     @property
     def is_pending(self) -> bool:
@@ -268,7 +268,7 @@ class Router:
         if self.tree.version == before[0] and clusters == self._clusters:
             return ()
         self._clusters = clusters
-        self.compile({c: s for s, c in enumerate(tracker.ids)})
+        self.compile(tracker.ids)
         changes: list[Change | RuleRedrawn] = []
         if self.tree.rebuilds > before[2]:
             changes.append(
@@ -279,7 +279,7 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        centers = _centers(tracker)
+        centers = _centers(tracker.ids, clusters)
         prints = self._fingerprints(centers)
         redrawn = {c: own for c, own in centers.items() if prints[c] != self._prints.get(c)}
         texts = self._write(redrawn, write) if redrawn else {}
@@ -305,8 +305,8 @@ class Router:
         self._beside.begin(telling.work)
         return texts
 
-    def compile(self, slots: dict[int, int]) -> None:
-        """Renew `table`; `slots` tells the tracker's slot of every center."""
+    def compile(self, centers: Sequence[int]) -> None:
+        """Renew `table`; `centers` tells which center is in each of the tracker's slots."""
         feature, threshold, child, owner = self.tree.table()
         if not len(feature):  # no cut: one node whose two sides are the one leaf
             feature, threshold = np.zeros(1, dtype=np.int64), np.zeros(1)
@@ -314,14 +314,18 @@ class Router:
         self.table = np.empty((len(feature), 4))
         self.table[:, 0], self.table[:, 1], self.table[:, 2:] = feature, threshold, child
         if len(owner):
-            ids = sorted(slots)
-            leaves = np.array([~slots[c] for c in ids])[np.searchsorted(ids, owner)]
-            self.table[:, 2:][child < 0] = leaves[~child[child < 0]]
+            ids = np.array(centers, dtype=np.int64)
+            order = ids.argsort()
+            slots = order[ids[order].searchsorted(owner)]
+            self.table[:, 2:] = np.where(child < 0, ~slots[~child], child)
 
     def _fingerprints(self, centers: Centers) -> dict[int, bytes]:
         """Return what tells whether the boxes of a cluster are other ones than before."""
         own = self.tree.outline().prints
-        return {c: b"".join([own[one] for one in some]) for c, some in centers.items()}
+        return {
+            c: own[some[0]] if len(some) == 1 else b"".join([own[one] for one in some])
+            for c, some in centers.items()
+        }
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
@@ -356,8 +360,8 @@ class Router:
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): Text(str(text)) for c, text in state["texts"]}
-        self._prints = self._fingerprints(_centers(tracker))
         self._clusters = tracker.clusters
+        self._prints = self._fingerprints(_centers(tracker.ids, self._clusters))
         self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
         self._peak = float(state["peak"])
         self._again, self._reconsider = bool(state["again"]), bool(state["reconsider"])
@@ -369,7 +373,7 @@ class Router:
             raise ValueError("moves are late that were not left")
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
-        self.compile({c: s for s, c in enumerate(tracker.ids)})
+        self.compile(tracker.ids)
         self._pending = None
         if (state["pending"] is None) != (tracker.counts[stream.NEXT_TREE] == NEVER):
             raise ValueError("a renewal without a date, or a date without a renewal")
@@ -380,9 +384,9 @@ class Router:
             self._since = None
 
 
-def _centers(tracker: CenterTracker) -> dict[int, list[int]]:
+def _centers(centers: Sequence[int], clusters: Sequence[int]) -> dict[int, list[int]]:
     """Return the ids of every living cluster's centers."""
     found: dict[int, list[int]] = {}
-    for center, cluster in zip(tracker.ids, tracker.clusters, strict=True):
+    for center, cluster in zip(centers, clusters, strict=True):
         found.setdefault(cluster, []).append(center)
     return found

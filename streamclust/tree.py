@@ -263,6 +263,11 @@ class ThresholdTree(RoutedTree):
         made._overdue = self._overdue
         return made
 
+    def ready(self) -> None:
+        """Work out what is asked of every tree that is taken over: table, outline, what is due."""
+        self.outline()
+        self._overdue = self.is_overdue
+
     def become(self, other: ThresholdTree, since: ThresholdTree) -> None:
         """Take over another tree, which was once a copy of `since` and is not used any more.
 
@@ -271,7 +276,7 @@ class ThresholdTree(RoutedTree):
         for name in self.counters:
             self.counters[name] += other.counters[name] - since.counters[name]
         self._roster, self._structure = other._roster, other._structure
-        self._corrections, self._overdue = other._corrections, None
+        self._corrections, self._overdue = other._corrections, other._overdue
         self._changed()
         self._table, self._outline = other._table, other._outline
 
@@ -360,7 +365,8 @@ class ThresholdTree(RoutedTree):
 
     def _count(self, rebuilt: Rebuilt) -> Rebuilt:
         """Keep the books of what was looked at; corrections of leaves that changed go."""
-        self._overdue = None
+        if rebuilt.looked:
+            self._overdue = None
         self.looks += rebuilt.looked
         self.counters["foreign_cuts"] += rebuilt.foreign
         self.counters["rebuilds"] += len(rebuilt.replaced)
