@@ -6,6 +6,9 @@ spherical), for the parameters of that shape (half the log of the total weight e
 skewed: every coordinate by itself has a mode, and a scale on each side of it. Because the sum over
 clusters is the length of a clustering, the best cut of a merge hierarchy is an exact dynamic
 programme over its nodes.
+
+The file is long because a kernel calls kernels of its own file only: whatever fits a law, joins
+clusters by their laws or gives points to laws is here.
 """
 
 from __future__ import annotations
@@ -153,33 +156,41 @@ def _parameters(d: int, shape: int) -> float:
 def _gaussian(
     scatter: FloatArray, weight: float, floor: FloatArray, log_total: float, inverse: FloatArray
 ) -> tuple[float, int]:
-    """The shortest code of a cluster's points and parameters, and the shape that gives it."""
+    """The shortest code of a cluster's points and parameters, and the shape that gives it.
+
+    A full covariance is not fitted where its parameters alone cost too much: its determinant is at
+    least that of the sphere towards which it is drawn.
+    """
     d = scatter.shape[0]
     best = np.inf
-    chosen = FULL
+    chosen = DIAGONAL
     trace = 0.0
     for i in range(d):
         trace += scatter[i, i]
     mean = trace / (weight * d)
-    prior = 0.5 * (d + 2)
-    for shape in range(3):
+    for shape in (DIAGONAL, SPHERICAL):
         log_det = _whitener(scatter, weight, floor, shape, inverse)
         spread = 0.0
         for i in range(d):
-            if shape == FULL:
-                for j in range(i + 1):
-                    drawn = (weight + prior) * floor[j] + prior * mean
-                    spread += drawn * inverse[i, j] * inverse[i, j]
-            else:
-                spread += scatter[i, i] * inverse[i, i] * inverse[i, i]
-        if shape == FULL:
-            spread = (weight + prior) * d - spread
+            spread += scatter[i, i] * inverse[i, i] * inverse[i, i]
         code = 0.5 * (weight * (d * LOG_TAU + log_det) + spread)
         code += 0.5 * _parameters(d, shape) * log_total
         if code < best:
             best = code
             chosen = shape
-    return best, chosen
+    prior = 0.5 * (d + 2)
+    price = 0.5 * _parameters(d, FULL) * log_total
+    if 0.5 * weight * d * (LOG_TAU + np.log(prior * mean / (weight + prior))) + price > best:
+        return best, chosen
+    log_det = _whitener(scatter, weight, floor, FULL, inverse)
+    spread = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            drawn = (weight + prior) * floor[j] + prior * mean
+            spread += drawn * inverse[i, j] * inverse[i, j]
+    spread = (weight + prior) * d - spread
+    code = 0.5 * (weight * (d * LOG_TAU + log_det) + spread) + price
+    return (code, FULL) if code <= best else (best, chosen)
 
 
 @kernel
