@@ -153,9 +153,9 @@ def _distinct(
     """Join the clusters whose medians coincide in every counted feature; return the medians too."""
     centers = lp_medians(points, weights, labels, frame_weights, p)
     counted = centers[:, frame_weights > 0]
-    _, first, same = np.unique(counted, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(counted):
+    if len({place.tobytes() for place in counted + 0.0}) == len(counted):  # -0.0 is 0.0
         return labels, centers
+    _, first, same = np.unique(counted, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     labels = np.where(labels >= 0, rank[same.reshape(-1)][labels], -1)
     return labels, lp_medians(points, weights, labels, frame_weights, p)

@@ -125,22 +125,28 @@ class Sprout:
         child: list[list[int]] = []
         owner: list[int] = []
         errors = 0
+        stays = (self.worth > price).tolist()
+        if not stays[0]:
+            return None
+        n = len(stays)
+        features, children = self.feature[:n].tolist(), self.child[:n].tolist()
+        answers, wrong = self.named[self.answer[:n]].tolist(), self.errors[:n].tolist()
         left = [(0, 0, 0)]  # nodes, and where they hang; the left side is laid out first
         while left:
             node, above, side = left.pop()
-            if self.worth[node] <= price:
-                owner.append(int(self.named[self.answer[node]]))
-                errors += int(self.errors[node])
-                at = -len(owner)
-            else:
+            if stays[node]:
                 at = len(feature)
-                feature.append(int(self.feature[node]))
+                feature.append(features[node])
                 threshold.append(float(self.threshold[node]))
                 child.append([0, 0])
-                left += [(int(self.child[node, side]), at, side) for side in (1, 0)]
+                left += [(children[node][1], at, 1), (children[node][0], at, 0)]
+            else:
+                owner.append(answers[node])
+                errors += wrong[node]
+                at = -len(owner)
             if node:
                 child[above][side] = at
-        if not feature or self.errors[0] - errors < LEAST_SHARE * self.size:
+        if wrong[0] - errors < LEAST_SHARE * self.size:
             return None
         return Correction(
             np.array(feature, dtype=np.int64),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamclust.results import FloatArray, IntArray, Region
-from streamclust.robust import spreads
+from streamclust.robust import quantile, spreads
 
 REACH = 4.0
 """Normalised MADs beyond the median distance at which the fence stands."""
@@ -70,7 +70,7 @@ def ambiguity(first: FloatArray, second: FloatArray, share: float | None = None)
     clear = np.zeros_like(first)
     ratio = np.divide(first, second, out=clear, where=(second > 0) & np.isfinite(first))
     most = 1.0 - (SHARE if share is None else share)
-    return float(max(AMBIGUOUS, np.quantile(ratio, most))) if len(ratio) else AMBIGUOUS
+    return max(AMBIGUOUS, float(quantile(np.sort(ratio), most))) if len(ratio) else AMBIGUOUS
 
 
 def relative_distances(distances: FloatArray, scales: FloatArray) -> FloatArray:
