@@ -82,9 +82,7 @@ def boxes_of(table: RoutingTable, ids: Sequence[int], n_features: int) -> Boxes:
     known = np.array(ids, dtype=np.int64)
     order = np.argsort(known)
     rank = order[np.searchsorted(known[order], table.owner)]
-    return Boxes(
-        *boxes(table.feature, table.threshold, table.child, rank, len(known), n_features)
-    )
+    return Boxes(*boxes(table.feature, table.threshold, table.child, rank, len(known), n_features))
 
 
 def path_of(table: RoutingTable, x: FloatArray) -> list[tuple[int, bool, float]]:
