@@ -303,7 +303,9 @@ class Router:
             telling.work()
             return texts
         left = self._tellings
-        while left and (left[0].is_done or (1 + len(left)) * telling.size > TOLD_LATER):
+        while left and left[0].is_done:
+            left.popleft()
+        while left and (1 + len(left)) * telling.size > TOLD_LATER:
             left.popleft().work()
         left.append(telling)
         self._beside.begin(telling.work)
