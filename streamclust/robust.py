@@ -47,8 +47,9 @@ def lp_medians(
     coordinate-wise median, for other p the sweeps start there. Rows of group -1 are left out.
     """
     found = _lower_medians(points, weights, members)
-    if p != 1.0 and (feature_weights > 0).any():
-        lp_sweeps(points, weights, members, feature_weights, p, SWEEPS, found)
+    counted = np.flatnonzero(feature_weights > 0)
+    if p != 1.0 and len(counted):
+        lp_sweeps(points, weights, members, feature_weights, counted, p, SWEEPS, found)
     return found
 
 

@@ -118,6 +118,7 @@ def lp_sweeps(
     weights: FloatArray,
     members: IntArray,
     frame_weights: FloatArray,
+    counted: IntArray,
     p: float,
     sweeps: int,
     found: FloatArray,
@@ -129,34 +130,38 @@ def lp_sweeps(
     points, weights, members
         As in `lower_medians`.
     frame_weights : float array of shape (d,)
-        Features of weight 0 do not count; not all are.
+    counted : int array of shape (m,)
+        The features of weight above 0, which count; there are some.
     found : float array of shape (k, d)
         Where to start; overwritten.
     """
     k = found.shape[0]
-    counted = np.flatnonzero(frame_weights > 0.0)
     starts = np.zeros(k + 1, dtype=np.int64)
     for group in members:
         if group >= 0:
             starts[group + 1] += 1
     for group in range(k):
         starts[group + 1] += starts[group]
-    rows, at = np.empty(starts[k], dtype=np.int64), starts.copy()
+    rows, filled = np.empty(starts[k], dtype=np.int64), np.zeros(k, dtype=np.int64)
     for i in range(members.size):
-        if members[i] >= 0:
-            rows[at[members[i]]] = i
-            at[members[i]] += 1
+        group = members[i]
+        if group >= 0:
+            rows[starts[group] + filled[group]] = i
+            filled[group] += 1
     for group in range(k):
         mine = rows[starts[group] : starts[group + 1]]
         if mine.size <= 2:
             continue
         x, c = np.empty((mine.size, counted.size)), np.empty(counted.size)
+        own = np.empty(mine.size)
+        for i in range(mine.size):
+            own[i] = weights[mine[i]]
         for j in range(counted.size):
             unit = frame_weights[counted[j]]
             c[j] = found[group, counted[j]] * unit
             for i in range(mine.size):
                 x[i, j] = points[mine[i], counted[j]] * unit
-        descend(x, weights[mine], c, p, sweeps)
+        descend(x, own, c, p, sweeps)
         for j in range(counted.size):
             found[group, counted[j]] = c[j] / frame_weights[counted[j]]
 
