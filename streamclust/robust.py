@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamclust.kernels.medians import group_medians, group_spreads
+from streamclust.kernels.medians import lower_medians, lp_sweeps
 from streamclust.results import FloatArray, IntArray
 
 SWEEPS = 20
@@ -46,17 +46,24 @@ def lp_medians(
     It minimises the weighted sum of ||x - c||_p over the group's rows x; p = 1 is the
     coordinate-wise median, for other p the sweeps start there. Rows of group -1 are left out.
     """
+    found = _lower_medians(points, weights, members)
+    counted = np.flatnonzero(feature_weights > 0)
+    if p != 1.0 and len(counted):
+        lp_sweeps(points, weights, members, feature_weights, counted, p, SWEEPS, found)
+    return found
+
+
+def _lower_medians(points: FloatArray, weights: FloatArray, members: IntArray) -> FloatArray:
     found = np.empty((int(members.max(initial=-1)) + 1, points.shape[1]))
-    group_medians(points, weights, members, feature_weights, p, SWEEPS, found)
+    lower_medians(points, np.argsort(points.T, axis=1), weights, members, found)
     return found
 
 
 def spreads(distances: FloatArray, weights: FloatArray, members: IntArray) -> FloatArray:
     """Return the weighted median of each group's `distances` and their normalised MAD, (k, 2)."""
-    told = np.empty((int(members.max(initial=-1)) + 1, 2))
-    group_spreads(distances, weights, members, told)
-    told[:, 1] *= MADN
-    return told
+    middle = _lower_medians(distances[:, None], weights, members)
+    away = np.abs(distances[:, None] - middle[members])
+    return np.hstack([middle, MADN * _lower_medians(away, weights, members)])
 
 
 def lp_median(

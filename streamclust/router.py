@@ -2,12 +2,12 @@
 
 When the engine's queue is empty the tree settles: it follows the tracker's centers all at once, so
 that only what changed changes; clusters whose boxes changed are reported. A *renewal* does the
-rest: after a refit new draws may compete where the rule is not faithful enough; what is overdue is
-drawn anew; corrections are learned anew, at once where centers came or went or cuts were redrawn,
-and after moves where the rule is not faithful. Where refits run in the background renewals do too:
-a copy of the tree is renewed beside the stream, takes the tree's place at a fixed time, and follows
-what changed since. Where many centers move at once, as when a refit is adopted, that copy follows
-them, so that no event pays for all of them.
+rest: after a refit that moved centers or has more points to show new draws may compete where the
+rule is not faithful enough; what is overdue is drawn anew; corrections are learned anew, at once
+where centers came or went or cuts were redrawn, and after moves where the rule is not faithful.
+Where refits run in the background renewals do too: a copy of the tree is renewed beside the stream,
+takes the tree's place at a fixed time, and follows what changed since. Where many centers move at
+once, as when a refit is adopted, that copy follows them, so that no event pays for all of them.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def cells_of(
     features : int array of shape (m,)
     common, others : int arrays of shape (c,) and (s,), s > 0
         Rows of `points` of the commonest label, and of all others.
-    order : int array of shape (m, s)
-        The others, sorted by each feature.
+    order : int array of shape (m, s), overwritten
+        The others, sorted by each feature; then their rows of `cells`.
     cells : uint32 array of shape (c + s, m), written
         Of the common points first, then of the others.
     """
@@ -48,18 +48,21 @@ def cells_of(
     known, starts = np.empty(s), np.empty(GRID * s + 2, dtype=np.int32)
     for f in range(features.size):
         feature, n = features[f], 0
-        for i in order[f]:
+        for at in range(s):
+            i = order[f, at]
             value = points[others[i], feature]
             if n == 0 or value > known[n - 1]:
                 known[n] = value
                 n += 1
             cells[c + i, f] = 2 * n - 1
+            order[f, at] = c + i
         lowest, highest = known[0], known[n - 1]
         # Where a value is among those known, its share of their range nearly tells.
         rate = GRID * n / (highest - lowest)
         if not rate < np.inf:
             rate = 0.0
-        starts[: GRID * n + 2] = 0
+        for i in range(GRID * n + 2):
+            starts[i] = 0
         for i in range(n):
             starts[1 + int((known[i] - lowest) * rate)] += 1
         for i in range(GRID * n + 1):
@@ -101,10 +104,14 @@ def narrowed(cells: CellArray, order: IntArray, above: int, kept: CellArray) -> 
     for i in order:
         cell = cells[i]
         if cell >= at:
-            kept[at:cell] = n
+            while at < cell:
+                kept[at] = n
+                at += 1
             kept[cell] = n + 1
             at, n = cell + 1, n + 2
-    kept[at : 2 * above + 1] = n
+    while at <= 2 * above:
+        kept[at] = n
+        at += 1
     return n + 1
 
 
@@ -153,7 +160,8 @@ def best_split(
     if s == 0:
         return line, cell
     for f in range(m):
-        held[f, : narrowed(cells[:, f], order[f], above, kept[f])] = 0
+        for here in range(narrowed(cells[:, f], order[f], above, kept[f])):
+            held[f, here] = 0
     for row in rows:
         for f in range(m):
             new = kept[f, cells[row, f]]
@@ -205,7 +213,8 @@ def partition(rows: IntArray, cells: CellArray, cell: int, scratch: IntArray) ->
         else:
             scratch[rest] = row
             rest += 1
-    rows[at:] = scratch[:rest]
+    for i in range(rest):
+        rows[at + i] = scratch[i]
     return at
 
 
@@ -304,18 +313,21 @@ def grow(
     capacity = feature.size
     cells = np.empty((c + s, m), dtype=np.uint32)
     cells_of(points, features, common, others, order, cells)
-    order += c
     kept = np.empty((m, 2 * s + 1), dtype=np.uint32)
     held = np.empty((m, 2 * s + 1), dtype=np.uint32)
-    rows, scratch = np.arange(c), np.empty(c + s, dtype=np.int64)
+    rows, scratch = np.empty(c, dtype=np.int64), np.empty(c + s, dtype=np.int64)
+    for i in range(c):
+        rows[i] = i
     bounds = np.zeros((capacity, 5), dtype=np.int64)  # of rows, of others; others of the parent
     holds_own = np.zeros(capacity, dtype=np.bool_)
     counts, left = np.zeros(n_labels, dtype=np.int64), np.zeros(n_labels, dtype=np.int64)
     bounds[0, 1], bounds[0, 3], bounds[0, 4], holds_own[0] = c, s, s, True
     n_nodes, node = 1, 0
     while node < n_nodes:
-        begin, end, first, last, above = bounds[node]
-        counts[:] = 0
+        begin, end = bounds[node, 0], bounds[node, 1]
+        first, last = bounds[node, 2], bounds[node, 3]
+        for label in range(n_labels):
+            counts[label] = 0
         counts[labels[0]] = end - begin
         for j in range(first, last):
             counts[labels[order[0, j]]] += 1
@@ -323,7 +335,7 @@ def grow(
         errors[node] = end - begin + last - first - counts[answer[node]]
         child[node, 0] = child[node, 1] = -1
         if errors[node] > tolerated and n_nodes + 2 <= capacity:
-            mine, rest = rows[begin:end], order[:, first:last]
+            mine, rest, above = rows[begin:end], order[:, first:last], bounds[node, 4]
             line, cell = best_split(cells, labels, mine, rest, above, counts, kept, held, left)
             if line >= 0:
                 middle = begin + partition(mine, cells[:, line], cell, scratch)
@@ -347,9 +359,12 @@ def grow(
                 for side in range(2):
                     child[node, side] = n_nodes
                     holds_own[n_nodes] = holds_own[node] and below == (side == 0)
+                    bounds[n_nodes, 0] = begin if side == 0 else middle
+                    bounds[n_nodes, 1] = middle if side == 0 else end
+                    bounds[n_nodes, 2] = first if side == 0 else split
+                    bounds[n_nodes, 3] = split if side == 0 else last
+                    bounds[n_nodes, 4] = last - first
                     n_nodes += 1
-                bounds[n_nodes - 2] = begin, middle, first, split, last - first
-                bounds[n_nodes - 1] = middle, end, split, last, last - first
         node += 1
     worths(child[:n_nodes], errors[:n_nodes], worth)
     return n_nodes

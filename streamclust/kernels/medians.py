@@ -78,106 +78,92 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
 
 
 @kernel
-def lower_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the lower weighted median: where half of the weight is reached; shapes (n,)."""
-    order = np.argsort(values)
-    total = 0.0
-    for i in order:
-        total += weights[i]
-    mass = 0.0
-    for i in order:
-        mass += weights[i]
-        if not mass < 0.5 * total:
-            return float(values[i])
-    return float(values[order[-1]])
+def lower_medians(
+    points: FloatArray,
+    order: IntArray,
+    weights: FloatArray,
+    members: IntArray,
+    found: FloatArray,
+) -> None:
+    """Find the lower weighted median of every feature in every group: where half of it is reached.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+    order : int array of shape (d, n)
+        The points sorted by each feature.
+    weights : float array of shape (n,)
+    members : int array of shape (n,)
+        The group of each point, 0 .. k - 1 and every one used, or -1.
+    found : float array of shape (k, d), written
+    """
+    k, d = found.shape
+    total, mass = np.empty(k), np.empty(k)
+    for j in range(d):
+        total[:] = 0.0
+        mass[:] = -1.0  # the first counts even without weight
+        for i in order[j]:
+            if members[i] >= 0:
+                total[members[i]] += weights[i]
+        for i in order[j]:
+            group = members[i]
+            if group >= 0 and mass[group] < 0.5 * total[group]:
+                mass[group] = max(mass[group], 0.0) + weights[i]
+                found[group, j] = points[i, j]
 
 
 @kernel
-def grouped(members: IntArray, k: int) -> tuple[IntArray, IntArray]:
-    """Return the rows of the groups 0 .. k - 1 one after the other, and where each begins (k + 1,).
+def lp_sweeps(
+    points: FloatArray,
+    weights: FloatArray,
+    members: IntArray,
+    frame_weights: FloatArray,
+    counted: IntArray,
+    p: float,
+    sweeps: int,
+    found: FloatArray,
+) -> None:
+    """Let the center of every group of more than two points descend; see `descend`.
 
-    Rows of a group below 0 are left out.
+    Parameters
+    ----------
+    points, weights, members
+        As in `lower_medians`.
+    frame_weights : float array of shape (d,)
+    counted : int array of shape (m,)
+        The features of weight above 0, which count; there are some.
+    found : float array of shape (k, d)
+        Where to start; overwritten.
     """
+    k = found.shape[0]
     starts = np.zeros(k + 1, dtype=np.int64)
     for group in members:
         if group >= 0:
             starts[group + 1] += 1
     for group in range(k):
         starts[group + 1] += starts[group]
-    rows, at = np.empty(starts[k], dtype=np.int64), starts.copy()
+    rows, filled = np.empty(starts[k], dtype=np.int64), np.zeros(k, dtype=np.int64)
     for i in range(members.size):
-        if members[i] >= 0:
-            rows[at[members[i]]] = i
-            at[members[i]] += 1
-    return rows, starts
-
-
-@kernel
-def group_medians(
-    points: FloatArray,
-    weights: FloatArray,
-    members: IntArray,
-    frame_weights: FloatArray,
-    p: float,
-    sweeps: int,
-    found: FloatArray,
-) -> None:
-    """Find the l_p median of every group: sweeps from its coordinate-wise median.
-
-    Parameters
-    ----------
-    points : float array of shape (n, d)
-    weights : float array of shape (n,)
-    members : int array of shape (n,)
-        The group of each point, 0 .. k - 1 and every one used, or -1.
-    frame_weights : float array of shape (d,)
-        Features of weight 0 do not count.
-    p : float
-    sweeps : int
-        None are made where p is 1.
-    found : float array of shape (k, d), written
-    """
-    k, d = found.shape
-    rows, starts = grouped(members, k)
-    counted = np.flatnonzero(frame_weights > 0.0)
+        group = members[i]
+        if group >= 0:
+            rows[starts[group] + filled[group]] = i
+            filled[group] += 1
     for group in range(k):
         mine = rows[starts[group] : starts[group + 1]]
-        column, own = np.empty(mine.size), weights[mine]
-        for j in range(d):
-            for at in range(mine.size):
-                column[at] = points[mine[at], j]
-            found[group, j] = lower_median(column, own)
-        if p != 1.0 and mine.size > 2 and counted.size > 0:
-            x, c = np.empty((mine.size, counted.size)), np.empty(counted.size)
-            for j in range(counted.size):
-                unit = frame_weights[counted[j]]
-                c[j] = found[group, counted[j]] * unit
-                for at in range(mine.size):
-                    x[at, j] = points[mine[at], counted[j]] * unit
-            descend(x, own, c, p, sweeps)
-            for j in range(counted.size):
-                found[group, counted[j]] = c[j] / frame_weights[counted[j]]
-
-
-@kernel
-def group_spreads(
-    values: FloatArray, weights: FloatArray, members: IntArray, told: FloatArray
-) -> None:
-    """Find the lower weighted median of every group's values, and that of the distances to it.
-
-    Parameters
-    ----------
-    values, weights : float arrays of shape (n,)
-    members : int array of shape (n,)
-        As in `group_medians`.
-    told : float array of shape (k, 2), written
-    """
-    rows, starts = grouped(members, told.shape[0])
-    for group in range(told.shape[0]):
-        mine = rows[starts[group] : starts[group + 1]]
-        theirs, own = values[mine], weights[mine]
-        told[group, 0] = lower_median(theirs, own)
-        told[group, 1] = lower_median(np.abs(theirs - told[group, 0]), own)
+        if mine.size <= 2:
+            continue
+        x, c = np.empty((mine.size, counted.size)), np.empty(counted.size)
+        own = np.empty(mine.size)
+        for i in range(mine.size):
+            own[i] = weights[mine[i]]
+        for j in range(counted.size):
+            unit = frame_weights[counted[j]]
+            c[j] = found[group, counted[j]] * unit
+            for i in range(mine.size):
+                x[i, j] = points[mine[i], counted[j]] * unit
+        descend(x, own, c, p, sweeps)
+        for j in range(counted.size):
+            found[group, counted[j]] = c[j] / frame_weights[counted[j]]
 
 
 @kernel

@@ -11,7 +11,7 @@ from streamclust import StreamClusterer, glance, renewal, router, snapshot
 from streamclust.events import ClusterBorn, ClusterDied, ClustersMerged, RefitDone, RefitSkipped
 from streamclust.kernels import stream
 from streamclust.refitting import CALM, LONGEST
-from streamclust.router import MOST_MOVES, SOONER
+from streamclust.router import FAITHFUL, MOST_MOVES, SOONER
 from streamclust.texts import Telling
 from streamclust.tree import ThresholdTree
 
@@ -341,3 +341,18 @@ def test_an_estimator_that_calls_all_noise_finds_no_cluster():
     model.learn_many(blobs(100))
     assert {e.reason for e in told(model, RefitSkipped)} == {"no cluster found"}
     assert not model.clusters
+
+
+def test_a_tree_is_not_drawn_anew_where_nothing_changed():
+    rng = np.random.default_rng(0)
+    places = 3.0 * rng.normal(size=(6, 2))
+    model = StreamClusterer(window=200)
+    model.learn_many(blobs(1000, places=places))
+    tree = model._engine.router.tree
+    model.refit()
+    model.refit()  # where the first one moved a center
+    assert model.fidelity() < FAITHFUL
+    looks, centers = tree.looks, model.centers
+    model.refit()
+    assert model.centers == centers
+    assert tree.looks == looks > 0
