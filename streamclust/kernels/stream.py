@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamclust.kernels.compiled import entry_kernel, floats_at, inlined_kernel, ints_at, kernel
+from streamclust.kernels.compiled import (
+    body_kernel,
+    entry_kernel,
+    floats_at,
+    inlined_kernel,
+    ints_at,
+    kernel,
+)
 from streamclust.results import FloatArray, IntArray
 
 # Entries of the integer array `counts`.
@@ -556,7 +563,7 @@ def judge(
         gauges[LOOK_SQUARES] += relative * relative
 
 
-@inlined_kernel
+@body_kernel
 def observe(
     rows: FloatArray,
     frame: FloatArray,
