@@ -1,8 +1,8 @@
 """Work beside the stream: one thread, fixed times at which its results are used, and the waiting.
 
 A result is used exactly so many events after its work began, ready or not: learning waits for it,
-so that nothing depends on the clock. While an event is at work on the model itself no work begins:
-the two would take turns at the interpreter, and the event would wait for its turns.
+so that nothing depends on the clock. While an event is at work on the model itself no work begins,
+but for what it waits for: the two would take turns at the interpreter, and the event would wait.
 """
 
 from __future__ import annotations
@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Lock
+from dataclasses import dataclass
+from math import inf
+from threading import Condition
 from time import perf_counter
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 Told = ParamSpec("Told")
 Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Made]):
+    """A work that was begun; `number` counts those before it."""
+
+    number: int
+    made: Future[Made]
 
 
 class Beside:
@@ -35,7 +45,9 @@ class Beside:
     def __init__(self, lag: int) -> None:
         self._lag = lag
         self._thread: ThreadPoolExecutor | None = None
-        self._gate, self._is_shut = Lock(), False  # every work passes the gate before it begins
+        self._begun = 0  # works so far
+        self._turn = Condition()
+        self._last = inf  # the number of the last work that may begin now
         self.waited = self.longest_wait = 0.0
 
     def __bool__(self) -> bool:
@@ -51,37 +63,44 @@ class Beside:
 
     def begin(
         self, work: Callable[Told, Made], *told: Told.args, **named: Told.kwargs
-    ) -> Future[Made]:
+    ) -> Work[Made]:
         """Let work be done by the thread, after what it has to do already."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamclust-refit")
+        number = self._begun
+        self._begun += 1
 
-        def pass_and_work() -> Made:
-            with self._gate:
-                pass
+        def in_turn() -> Made:
+            with self._turn:
+                self._turn.wait_for(lambda: number <= self._last)
             return work(*told, **named)
 
-        return self._thread.submit(pass_and_work)
+        return Work(number, self._thread.submit(in_turn))
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Let no work begin in the meantime, except while its `result` is waited for."""
-        with self._gate:
-            self._is_shut = True
-            try:
-                yield
-            finally:
-                self._is_shut = False
-
-    def result(self, work: Future[Made]) -> Made:
-        """Return what came of it; wait where it is not ready."""
-        began = perf_counter()
-        if self._is_shut:
-            self._gate.release()
+        """Let no work begin in the meantime, but for that whose `result` is waited for."""
+        self._last = -1
         try:
-            return work.result()
+            yield
         finally:
-            if self._is_shut:
-                self._gate.acquire()
+            self._let(inf)
+
+    def result(self, work: Work[Made]) -> Made:
+        """Return what came of it; wait where it is not ready."""
+        began, last = perf_counter(), self._last
+        if not work.made.done():
+            self._let(max(last, work.number))
+        try:
+            return work.made.result()
+        finally:
+            self._last = last
             wait = perf_counter() - began
             self.waited, self.longest_wait = self.waited + wait, max(self.longest_wait, wait)
+
+    def _let(self, last: float) -> None:
+        """Let works up to this number begin."""
+        self._last = last
+        if self._thread is not None:
+            with self._turn:
+                self._turn.notify_all()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamclust.kernels.boxes import OPEN, boxes
+from streamclust.kernels.boxes import boxes
 from streamclust.nodes import RoutingTable
 from streamclust.results import FloatArray, IntArray
 
@@ -82,12 +82,7 @@ def boxes_of(table: RoutingTable, ids: Sequence[int], n_features: int) -> Boxes:
     known = np.array(ids, dtype=np.int64)
     order = np.argsort(known)
     rank = order[np.searchsorted(known[order], table.owner)]
-    counts, sizes, features, nodes = boxes(
-        table.feature, table.threshold, table.child, rank, len(known), n_features
-    )
-    limits = np.append(table.threshold, np.nan)[nodes]
-    edges = np.where(nodes == OPEN, np.array([-np.inf, np.inf]), limits)
-    return Boxes(counts, sizes, features, nodes, edges)
+    return Boxes(*boxes(table.feature, table.threshold, table.child, rank, len(known), n_features))
 
 
 def path_of(table: RoutingTable, x: FloatArray) -> list[tuple[int, bool, float]]:

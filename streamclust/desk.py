@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 
 from streamclust.kernels import stream
@@ -11,8 +13,8 @@ from streamclust.results import FloatArray, IntArray
 class Desk:
     """Places of the arrays that `kernels.stream.observe_at` and `assign_at` work on.
 
-    Holds the arrays, so that the addresses are good as long as it lives; when a component replaces
-    one of its arrays, a new desk has to be laid.
+    Holds the arrays, so that the places are good as long as it lives; when a component replaces
+    one of its arrays, all have to be laid out again.
 
     Parameters
     ----------
@@ -22,15 +24,23 @@ class Desk:
     Attributes
     ----------
     address : int
-        Of the places, as the kernels want it.
+        Of the places, as the kernels want it: always the same.
     """
 
     def __init__(self, *arrays: FloatArray | IntArray) -> None:
-        self.arrays = arrays
-        self._places = np.array([_place(array) for array in arrays], dtype=np.int64).reshape(-1)
-        if len(self._places) != stream.N_DESK:
-            raise ValueError(f"{len(arrays)} arrays were laid out, {stream.N_DESK // 3} are needed")
+        self.arrays: tuple[FloatArray | IntArray, ...] = ()
+        self._places = np.zeros((stream.N_DESK // 3, 3), dtype=np.int64)
         self.address = address_of(self._places)
+        self.lay(*arrays)
+
+    def lay(self, *arrays: FloatArray | IntArray) -> None:
+        """Lay out these arrays; those that lie there already cost nothing."""
+        if len(arrays) != len(self._places):
+            raise ValueError(f"{len(arrays)} arrays were laid out, {len(self._places)} are needed")
+        for at, (array, there) in enumerate(zip_longest(arrays, self.arrays)):
+            if array is not there:
+                self._places[at] = _place(array)
+        self.arrays = arrays
 
 
 def address_of(array: FloatArray | IntArray) -> int:

@@ -110,6 +110,9 @@ class Engine:
         self.refitter = Refitter(s, seed, self.beside, *parts)
         self.log = EventLog(s["event_log"])
         self._medians_at = 0
+        self._desk = self.tracker.desk(
+            self.scaling.frame, self.window, self.recent, self.router.table
+        )
         self._subscribers: list[tuple[type[Change], Callable[[Change], object]]] = []
         self._refresh()
 
@@ -360,9 +363,8 @@ class Engine:
 
     def _refresh(self) -> None:
         """Take over the components' arrays, after any of them was replaced."""
-        self._desk = self.tracker.desk(
-            self.scaling.frame, self.window, self.recent, self.router.table
-        )
+        others = self.scaling.frame, self.window, self.recent, self.router.table
+        self._desk.lay(*self.tracker.arrays(*others))
         self.answers.ratio = self.refitter.ratio
         self.answers.refresh(self._desk)
 

@@ -10,7 +10,6 @@ waits for it, so that no result depends on the clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from operator import itemgetter
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from streamclust.beside import Beside
+from streamclust.beside import Beside, Work
 from streamclust.census import Census
 from streamclust.drift import BLOCK, Evidence
 from streamclust.events import Event, RefitDone, RefitDue, RefitReady, RefitSkipped
@@ -69,7 +68,7 @@ class Pending:
     """A refit on its way."""
 
     glance: Glance
-    found: Future[tuple[Sample, Survey]]
+    found: Work[tuple[Sample, Survey]]
 
 
 class Refitter:

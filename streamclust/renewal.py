@@ -113,7 +113,7 @@ def renewed(tree: ThresholdTree, lesson: Lesson) -> ThresholdTree:
     """Return a copy of a tree, renewed; the tree itself stays as it is."""
     made = tree.copied()
     renew(made, lesson)
-    made.outline()  # so that who takes it over need not lay it out
+    made.ready()  # so that who takes it over need not
     return made
 
 

@@ -7,7 +7,7 @@ weight alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -128,21 +128,28 @@ class Roster:
                 raise InvalidParameter(_equal(id, twin))
         return checked
 
-    def admitted_changes(self, centers: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
-        """`admitted_all`, but only those that are new or have another position here."""
-        known = [id for id in centers if id in self.centers]
-        alike = all(np.shape(centers[id]) == self.weights.shape for id in known)
-        if not known or not alike or len(self._signatures) < len(self.centers):
-            return self.admitted_all(centers)
-        theirs = np.array([centers[id] for id in known], dtype=np.float64)
-        moved = (theirs != self.matrix(known)).any(axis=1)
-        calm = {id for id, one in zip(known, moved.tolist(), strict=True) if not one}
-        if len(calm) == len(centers):
-            return {}
-        seen = {signature: id for signature, id in self._signatures.items() if id in calm}
-        changed = {id: self.checked(c) for id, c in centers.items() if id not in calm}
+    def admitted_changes(
+        self, centers: Mapping[int, FloatArray], among: Container[int] | None = None
+    ) -> dict[int, FloatArray]:
+        """`admitted_all`, but only those that are new or have another position here.
+
+        `among` are ids, all others of which are known to be where they are.
+        """
+        if len(self._signatures) < len(self.centers):
+            centers, among = self.admitted_all(centers), None
+        changed = {
+            id: self.checked(center)
+            for id, center in centers.items()
+            if (among is None or id in among)
+            and not (id in self.centers and np.array_equal(center, self.centers[id]))
+        }
+        seen: dict[bytes, int] = {}
         for id, center in changed.items():
-            twin = seen.setdefault(self._signature(center), id)
+            signature = self._signature(center)
+            calm = self._signatures.get(signature, id)
+            if calm in changed or calm not in centers:
+                calm = id
+            twin = seen.setdefault(signature, calm)
             if twin != id:
                 raise InvalidParameter(_equal(id, twin))
         return changed

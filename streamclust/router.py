@@ -12,15 +12,15 @@ them, so that no event pays for all of them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.beside import Beside
+from streamclust.beside import Beside, Work
 from streamclust.events import (
     CenterDeleted,
     CenterInserted,
@@ -42,10 +42,15 @@ RELEARN = 500
 """Events between two lessons in corrections at the least, where centers have only moved ..."""
 SLIP = 0.005
 """... and by how much fidelity must have fallen since the last: a lesson that was learned stays."""
+MORE = 1.25
+"""Recent points, as a multiple of those of the last lesson, from which a new one is worth it."""
 SOONER = 4
 """A renewal is used after this part of a refit's lag: it takes about so much less time."""
 MOST_MOVES = 8
 """Centers that move at once and are followed at once beside the stream; of more, none is."""
+
+TOLD_LATER = 1 << 20
+"""Entries of copies of the window (8 MB) that wait at once for texts to be worked out from them."""
 
 Centers = Mapping[int, Sequence[int]]
 """Ids of the centers of each cluster."""
@@ -57,7 +62,7 @@ class Pending:
 
     tree: ThresholdTree
     lesson: Lesson
-    renewed: Future[ThresholdTree]
+    renewed: Work[ThresholdTree]
 
 
 class Router:
@@ -85,11 +90,13 @@ class Router:
         self._beside = beside
         self._features: tuple[FloatArray, NDArray[np.uint64]] | None = None
         self._texts: dict[int, Text] = {}
-        self._telling: Telling | None = None  # the last one
+        self._tellings: deque[Telling] = deque()  # which hold copies of the window
         self._prints: dict[int, bytes] = {}  # of the boxes of clusters
         self._clusters: list[int] = []  # of the centers
         self._settled = (tree.version, tree.recourse, tree.rebuilds)
         self._coming: dict[int, FloatArray] = {}
+        self._apart: set[int] | None = set()  # what the tree may know elsewhere; None: any center
+        self._since: set[int] | None = None  # what a tree that is being renewed may
         self._stale = self._looked = self._at_once = self._arrived = False
         self._moved = False
         self._corrected = 0
@@ -99,7 +106,7 @@ class Router:
         self._left: dict[int, FloatArray] = {}  # moves that were left to a renewal ...
         self._late: set[int] = set()  # ... and those of them to the next but the pending one
         self.table: FloatArray
-        self.compile({})
+        self.compile([])
 
     @property
     def is_pending(self) -> bool:
@@ -113,6 +120,9 @@ class Router:
             self._coming.pop(event.center, None)
         else:
             self._coming[event.center] = event.position
+            for planted in (self._apart, self._since):
+                if planted is not None:
+                    planted.add(event.center)
 
     def position(self, center: int) -> FloatArray:
         """Return where a center was planted last."""
@@ -162,7 +172,9 @@ class Router:
         unfaithful = not fidelity >= FAITHFUL
         self._peak = max(self._peak, fidelity)
         self._moved |= self._stale
-        improvable = self._looked and unfaithful
+        # Of as many points around centers that stayed where they are nothing new is learned.
+        news = self._moved or len(points) >= MORE * min(self._corrected, len(points))
+        improvable = self._looked and unfaithful and news
         redrawn = self.tree.rebuilds > rebuilds or self.tree.ids != known
         self._again |= redrawn or improvable
         self._reconsider |= improvable
@@ -170,8 +182,8 @@ class Router:
         drifted = self._moved and slipped and tracker.tick >= self._corrected + RELEARN
         if inline:
             self._drop(tracker)
-        overdue = not inline and self.tree.is_overdue
-        if self._pending is None and (self._again or drifted or overdue):
+        wanted = self._again or drifted
+        if self._pending is None and (wanted or (not inline and self.tree.is_overdue)):
             lesson = self._lesson(tracker, points, weights)
             if inline:
                 renew(self.tree, lesson)
@@ -199,7 +211,9 @@ class Router:
         self._left = {c: p for c, p in self._left.items() if c in placed and c in known}
         self._late.intersection_update(self._left)
         placed.update((center, self.tree.center(center)) for center in self._left)
-        self.tree.follow(placed, rebuild=inline)
+        among = None if self._apart is None else self._apart.difference(self._left)
+        self.tree.follow(placed, among=among, rebuild=inline)
+        self._apart = set(self._left)
 
     def _lesson(self, tracker: CenterTracker, points: FloatArray, weights: FloatArray) -> Lesson:
         """Return what the tree is to be renewed from now."""
@@ -224,6 +238,7 @@ class Router:
 
     def _submit(self, tree: ThresholdTree, lesson: Lesson) -> None:
         self._pending = Pending(tree, lesson, self._beside.begin(renewed, tree, lesson))
+        self._since = set()
 
     def install(self) -> None:
         """Take the renewed tree when all settles: until then the old one says where centers are."""
@@ -238,6 +253,8 @@ class Router:
         if self._features is not None:
             self.tree.set_features(*self._features)
         self._left, self._late = {c: self._left[c] for c in sorted(self._late)}, set()
+        if self._apart is not None:
+            self._apart = None if self._since is None else self._apart | self._since
         self._stale, self._moved = self._stale or self._moved, True
         self._peak = float(tracker.gauges[stream.FIDELITY])
 
@@ -255,7 +272,7 @@ class Router:
         if self.tree.version == before[0] and clusters == self._clusters:
             return ()
         self._clusters = clusters
-        self.compile({c: s for s, c in enumerate(tracker.ids)})
+        self.compile(tracker.ids)
         changes: list[Change | RuleRedrawn] = []
         if self.tree.rebuilds > before[2]:
             changes.append(
@@ -266,7 +283,7 @@ class Router:
                     recourse=self.tree.recourse - before[1],
                 )
             )
-        centers = _centers(tracker)
+        centers = _centers(tracker.ids, clusters)
         prints = self._fingerprints(centers)
         redrawn = {c: own for c, own in centers.items() if prints[c] != self._prints.get(c)}
         texts = self._write(redrawn, write) if redrawn else {}
@@ -280,18 +297,22 @@ class Router:
         return tuple(changes)
 
     def _write(self, redrawn: Centers, write: Callable[[Centers], Telling]) -> Mapping[int, Text]:
-        if self._telling is not None:
-            self._telling.work()  # each holds a copy of the window: one at a time
-        telling = self._telling = write(redrawn)
+        telling = write(redrawn)
         texts = telling.texts
-        if self._beside:
-            self._beside.begin(telling.work)
-        else:
+        if not self._beside:
             telling.work()
+            return texts
+        left = self._tellings
+        while left and left[0].is_done:
+            left.popleft()
+        while left and (1 + len(left)) * telling.size > TOLD_LATER:
+            left.popleft().work()
+        left.append(telling)
+        self._beside.begin(telling.work)
         return texts
 
-    def compile(self, slots: dict[int, int]) -> None:
-        """Renew `table`; `slots` tells the tracker's slot of every center."""
+    def compile(self, centers: Sequence[int]) -> None:
+        """Renew `table`; `centers` tells which center is in each of the tracker's slots."""
         feature, threshold, child, owner = self.tree.table()
         if not len(feature):  # no cut: one node whose two sides are the one leaf
             feature, threshold = np.zeros(1, dtype=np.int64), np.zeros(1)
@@ -299,14 +320,18 @@ class Router:
         self.table = np.empty((len(feature), 4))
         self.table[:, 0], self.table[:, 1], self.table[:, 2:] = feature, threshold, child
         if len(owner):
-            ids = sorted(slots)
-            leaves = np.array([~slots[c] for c in ids])[np.searchsorted(ids, owner)]
-            self.table[:, 2:][child < 0] = leaves[~child[child < 0]]
+            ids = np.array(centers, dtype=np.int64)
+            order = ids.argsort()
+            slots = order[ids[order].searchsorted(owner)]
+            self.table[:, 2:] = np.where(child < 0, ~slots[~child], child)
 
     def _fingerprints(self, centers: Centers) -> dict[int, bytes]:
         """Return what tells whether the boxes of a cluster are other ones than before."""
         own = self.tree.outline().prints
-        return {c: b"".join([own[one] for one in some]) for c, some in centers.items()}
+        return {
+            c: own[some[0]] if len(some) == 1 else b"".join([own[one] for one in some])
+            for c, some in centers.items()
+        }
 
     def widen(self, weights: FloatArray, keys: NDArray[np.uint64]) -> None:
         """Tell the tree the features' weights; new features come at the end."""
@@ -341,19 +366,20 @@ class Router:
         if sorted(self.tree.ids) != sorted(tracker.ids):
             raise ValueError("tree and tracker hold different centers")
         self._texts = {int(c): Text(str(text)) for c, text in state["texts"]}
-        self._prints = self._fingerprints(_centers(tracker))
         self._clusters = tracker.clusters
+        self._prints = self._fingerprints(_centers(tracker.ids, self._clusters))
         self._moved, self._corrected = bool(state["moved"]), int(state["corrected"])
         self._peak = float(state["peak"])
         self._again, self._reconsider = bool(state["again"]), bool(state["reconsider"])
         left = [int(c) for c in state["left"]]
         self._left = {c: tracker.placed[tracker.slot(c)].copy() for c in left}
         self._late = {int(c) for c in state["late"]}
+        self._apart = set(left)
         if not self._late <= set(left):
             raise ValueError("moves are late that were not left")
         version, recourse, rebuilds = (int(v) for v in state["settled"])
         self._settled = (version, recourse, rebuilds)
-        self.compile({c: s for s, c in enumerate(tracker.ids)})
+        self.compile(tracker.ids)
         self._pending = None
         if (state["pending"] is None) != (tracker.counts[stream.NEXT_TREE] == NEVER):
             raise ValueError("a renewal without a date, or a date without a renewal")
@@ -361,11 +387,12 @@ class Router:
             tree = ThresholdTree(0)
             tree.from_state(state["pending"]["tree"])
             self._submit(tree, lesson_of(state["pending"]["lesson"]))
+            self._since = None
 
 
-def _centers(tracker: CenterTracker) -> dict[int, list[int]]:
+def _centers(centers: Sequence[int], clusters: Sequence[int]) -> dict[int, list[int]]:
     """Return the ids of every living cluster's centers."""
     found: dict[int, list[int]] = {}
-    for center, cluster in zip(tracker.ids, tracker.clusters, strict=True):
+    for center, cluster in zip(centers, clusters, strict=True):
         found.setdefault(cluster, []).append(center)
     return found

@@ -91,6 +91,8 @@ class Telling:
     Attributes
     ----------
     texts : mapping of cluster id to Text
+    size : int
+        Entries of the window.
     """
 
     def __init__(
@@ -103,10 +105,16 @@ class Telling:
         points: FloatArray,
     ) -> None:
         self.texts = {cluster: Text(telling=self) for cluster in centers}
+        self.size = points.size
         self._lock = Lock()
         self._due: Callable[[], Iterable[Parts]] | None = partial(
             parts_of, outline, table, [*centers.values()], names, origin.copy(), points.copy()
         )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every text has got what it is written from."""
+        return self._due is None
 
     def work(self) -> None:
         """Give every text what it is written from, unless that is done."""

@@ -177,7 +177,13 @@ class CenterTracker:
         self, frame: FloatArray, window: Window, recent: RecentPoints, table: FloatArray
     ) -> Desk:
         """Return where everything is that an event changes, until an array is replaced."""
-        return Desk(
+        return Desk(*self.arrays(frame, window, recent, table))
+
+    def arrays(
+        self, frame: FloatArray, window: Window, recent: RecentPoints, table: FloatArray
+    ) -> tuple[FloatArray | IntArray, ...]:
+        """Return everything that an event changes, in the order of a desk."""
+        return (
             frame,
             self.centers,
             self.placed,
@@ -436,8 +442,12 @@ class CenterTracker:
 
     def _has_twin(self, slot: int, weights: FloatArray) -> bool:
         """Whether another center is placed where this one is, on every feature that counts."""
-        same = (self.placed[: self.k] == self.centers[slot])[:, weights > 0].all(axis=1)
-        return bool(same[np.arange(self.k) != slot].any())
+        center, first = self.centers[slot], weights.argmax()
+        alike = np.arange(self.k)
+        if weights[first] > 0:  # hardly any center goes on from here
+            alike = (self.placed[: self.k, first] == center[first]).nonzero()[0]
+        others = [other for other in alike.tolist() if other != slot]
+        return any((self.placed[other] == center)[weights > 0].all() for other in others)
 
     def _delete(self, slot: int) -> CenterDeleted:
         cluster = self.clusters[slot]

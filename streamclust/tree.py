@@ -11,7 +11,7 @@ NeurIPS 2025, arXiv 2512.01150.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,6 +105,7 @@ class ThresholdTree(RoutedTree):
         )
         self.looks = 0
         self._holding = False  # rebuilds wait until a batch of updates is through
+        self._overdue: bool | None = False  # None: not looked since the last update
 
     # -- what the tree is told about features and window ------------------------------------------
 
@@ -200,30 +201,42 @@ class ThresholdTree(RoutedTree):
         paths = self._structure.move(id, self._roster.admitted(id, center))
         return self._updated(paths, own=2) if paths else Recourse(0, 0, 0)
 
-    def follow(self, centers: Mapping[int, FloatArray], *, rebuild: bool = True) -> Recourse:
+    def follow(
+        self,
+        centers: Mapping[int, FloatArray],
+        *,
+        among: Container[int] | None = None,
+        rebuild: bool = True,
+    ) -> Recourse:
         """Make these the tree's centers: delete, move and insert, then rebuild what has had enough.
 
         Cheaper and calmer than a `build` where few centers changed, and than single updates where
         many did: a subtree is rebuilt at most once. Without `rebuild` that is left for later.
+
+        Parameters
+        ----------
+        centers : mapping of id to position
+        among : container of int, optional
+            Ids, all others of which are known to be where they were, so that nobody looks.
+        rebuild : bool, default True
 
         Raises
         ------
         InvalidParameter
             As in `build`; nothing was changed.
         """
-        changed = self._roster.admitted_changes(centers)
+        changed = self._roster.admitted_changes(centers, among)
         self._holding = True
         done = [self.delete(id) for id in self.ids if id not in centers]
         late = []
         for id, center in changed.items():
             if id not in self._roster.centers:
                 late.append(id)
-            elif not np.array_equal(center, self._roster.centers[id]):
-                if self._roster.twin(id, center) is None:
-                    done.append(self.move(id, center))
-                else:  # its place is still another's, who will move on
-                    done.append(self.delete(id))
-                    late.append(id)
+            elif self._roster.twin(id, center) is None:
+                done.append(self.move(id, center))
+            else:  # its place is still another's, who will move on
+                done.append(self.delete(id))
+                late.append(id)
         done += [self.insert(id, changed[id]) for id in late]
         self._holding = False
         rebuilt = self._count(rebuild_overdue(self._structure) if rebuild else Rebuilt(0, [], 0))
@@ -232,7 +245,9 @@ class ThresholdTree(RoutedTree):
     @property
     def is_overdue(self) -> bool:
         """Whether a subtree has had enough updates to be rebuilt, which `rebuild` does."""
-        return is_overdue(self._structure)
+        if self._overdue is None:
+            self._overdue = is_overdue(self._structure)
+        return self._overdue
 
     def rebuild(self) -> None:
         """Rebuild what has had enough updates."""
@@ -245,7 +260,13 @@ class ThresholdTree(RoutedTree):
         made._roster = self._roster.copied()
         made._structure = self._structure.copied(made._roster)
         made._corrections = Corrections(self._corrections.by_leaf)
+        made._overdue = self._overdue
         return made
+
+    def ready(self) -> None:
+        """Work out what is asked of every tree that is taken over: table, outline, what is due."""
+        self.outline()
+        self._overdue = self.is_overdue
 
     def become(self, other: ThresholdTree, since: ThresholdTree) -> None:
         """Take over another tree, which was once a copy of `since` and is not used any more.
@@ -255,7 +276,7 @@ class ThresholdTree(RoutedTree):
         for name in self.counters:
             self.counters[name] += other.counters[name] - since.counters[name]
         self._roster, self._structure = other._roster, other._structure
-        self._corrections = other._corrections
+        self._corrections, self._overdue = other._corrections, other._overdue
         self._changed()
         self._table, self._outline = other._table, other._outline
 
@@ -277,17 +298,23 @@ class ThresholdTree(RoutedTree):
         labels : int array of shape (n,)
             Id of the center nearest to each point; points with ids that do not live are ignored.
         """
-        if self.leaves_per_center == 1:
+        if self.leaves_per_center == 1 or not self._roster.centers:
             return
-        living = np.isin(labels, np.array(self.ids, dtype=np.int64))
-        points = np.ascontiguousarray(points, dtype=np.float64)[living]
+        ids = np.array(self.ids, dtype=np.int64)
+        known = np.minimum(np.searchsorted(ids, labels), len(ids) - 1)
+        living = ids[known] == labels
+        points = np.ascontiguousarray(points, dtype=np.float64)
+        if not living.all():
+            points, known = points[living], known[living]
         plain = flatten(self._structure.root, {})
+        landed = answers_of(plain._replace(owner=np.searchsorted(ids, plain.owner)), points)
         self._corrections = Corrections(
             learn_corrections(
                 points,
-                np.array(labels, dtype=np.int64)[living],
-                answers_of(plain, points),
-                self._roster.centers,
+                known,
+                landed,
+                ids,
+                self._roster.matrix(ids.tolist()),
                 self._roster.weights,
                 self.leaves_per_center,
             )
@@ -325,7 +352,7 @@ class ThresholdTree(RoutedTree):
         self._roster = Roster.from_state(state)
         self._structure = Structure.from_state(self._roster, state)
         self._corrections = Corrections(unpack_corrections(state["corrections"]))
-        self._table = self._outline = self._boxes = None
+        self._table = self._outline = self._boxes = self._overdue = None
 
     # -- inner workings ---------------------------------------------------------------------------
 
@@ -333,6 +360,7 @@ class ThresholdTree(RoutedTree):
         """Count an update on the nodes of `paths` and rebuild what has had enough."""
         for node in {id(node): node for path in paths for node, _ in path}.values():
             node.updates += 1
+        self._overdue = None
         self.counters["updates"] += 1
         self.counters["own_cuts"] += own
         self._changed()
@@ -343,6 +371,8 @@ class ThresholdTree(RoutedTree):
 
     def _count(self, rebuilt: Rebuilt) -> Rebuilt:
         """Keep the books of what was looked at; corrections of leaves that changed go."""
+        if rebuilt.looked:
+            self._overdue = None
         self.looks += rebuilt.looked
         self.counters["foreign_cuts"] += rebuilt.foreign
         self.counters["rebuilds"] += len(rebuilt.replaced)

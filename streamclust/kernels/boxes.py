@@ -55,6 +55,8 @@ def join(
     It is where they differ in one feature only and touch there; that feature is free where the
     union is open on both sides.
     """
+    if abs(sizes[a] - sizes[b]) > 1:
+        return False
     differing, at, other = -1, -1, -1
     for turn in range(2):
         one, two = (a, b) if turn == 0 else (b, a)
@@ -109,7 +111,7 @@ def boxes(
     rank: IntArray,
     n_ranks: int,
     n_features: int,
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
     """Return the boxes whose union is where a table answers each rank.
 
     Parameters
@@ -129,6 +131,8 @@ def boxes(
         The features of all boxes, and the nodes whose thresholds bound them below and above, or
         -1: ``threshold[low] < x <= threshold[high]``. A box that the conditions leave empty is
         none, and two of one rank that make up one are told as one.
+    edges : float array of shape (n, 2)
+        Those thresholds, infinite where there is none.
     """
     m = feature.shape[0]
     levels = depth(child)
@@ -184,7 +188,7 @@ def collect(
     sizes: IntArray,
     features: IntArray,
     bounds: IntArray,
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
     """Join what makes up one box, rank by rank, and lay the rest out flat; see `boxes`."""
     counts = np.zeros(n_ranks, dtype=np.int64)
     for box in range(found):
@@ -217,7 +221,7 @@ def collect(
             n_boxes, n = n_boxes + 1, n + sizes[order[i]]
     flat_sizes = np.empty(n_boxes, dtype=np.int64)
     flat_features = np.empty(n, dtype=np.int64)
-    flat_bounds = np.empty((n, 2), dtype=np.int64)
+    flat_bounds, edges = np.empty((n, 2), dtype=np.int64), np.empty((n, 2))
     at, n = 0, 0
     for r in range(n_ranks):
         for i in range(begins[r], begins[r] + counts[r]):
@@ -225,8 +229,11 @@ def collect(
             size = sizes[box]
             flat_sizes[at] = size
             copy(size, features[box], bounds[box], flat_features[n:], flat_bounds[n:])
+            for entry in range(n, n + size):
+                for side in range(2):
+                    edges[entry, side] = edge(threshold, flat_bounds[entry, side], side)
             at, n = at + 1, n + size
-    return counts, flat_sizes, flat_features, flat_bounds
+    return counts, flat_sizes, flat_features, flat_bounds, edges
 
 
 @kernel

@@ -331,7 +331,10 @@ def nearest_slots(
     found = np.empty(points.shape[0], dtype=np.int64)
     for i in range(points.shape[0]):
         guess = hints[i]
-        slot, best = guess, distance(points[i], centers[guess], weights, p)
+        if p == 2.0:
+            slot, best = guess, euclid(points[i], centers[guess], weights, np.inf)
+        else:
+            slot, best = guess, distance(points[i], centers[guess], weights, p)
         reach = 2.0 * best * (1.0 + d * 1e-15)
         for turn in range(k):
             c = order[guess, turn]

@@ -285,6 +285,21 @@ def test_only_plain_arrays_have_a_place():
             Desk(wrong, *parts[1:])
 
 
+def test_an_array_that_is_replaced_is_laid_out_again_at_the_same_address():
+    one, two = list(blank(3)), list(blank(3))
+    for parts in (one, two):
+        parts[-1][stream.REACH] = 3.0
+    desk = Desk(*one)
+    address, row = desk.address, np.array([[1.0, 2.0, 3.0, np.nan, 1.0]])
+    one[5] = two[5]
+    desk.lay(*one)
+    assert desk.address == address
+    stream.observe_at(address, address_of(row), 1)
+    assert one[6][0] == 1
+    assert two[5][0, :3].tolist() == [1.0, 2.0, 3.0]
+    assert two[6][0] == 0
+
+
 def test_a_late_row_stops_before_anything_changes():
     arrays_ = blank(1)
     assert stream.observe(np.array([[0.0, 5.0, 1.0]]), *arrays_) == (1, stream.DONE)

@@ -63,3 +63,16 @@ def test_what_is_waited_for_is_not_held_back():
         later = beside.begin(begun.set)
         assert not begun.wait(0.05)
     beside.result(later)
+
+
+def test_nothing_after_what_is_waited_for_begins_with_it():
+    """It would take turns with the event that waited, from the moment the wait is over."""
+    beside, begun = Beside(10), threading.Event()
+    with beside.held_back():
+        first, work = beside.begin(int, "6"), beside.begin(int, "7")
+        later = beside.begin(begun.set)
+        assert beside.result(work) == 7
+        assert beside.result(first) == 6
+        assert not begun.wait(0.05)
+    beside.result(later)
+    assert begun.is_set()

@@ -7,11 +7,12 @@ import threading
 import numpy as np
 import pytest
 
-from streamclust import StreamClusterer, glance, renewal, snapshot
+from streamclust import StreamClusterer, glance, renewal, router, snapshot
 from streamclust.events import ClusterBorn, ClusterDied, ClustersMerged, RefitDone, RefitSkipped
 from streamclust.kernels import stream
 from streamclust.refitting import CALM, LONGEST
 from streamclust.router import MOST_MOVES, SOONER
+from streamclust.texts import Telling
 from streamclust.tree import ThresholdTree
 
 PLACES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
@@ -121,6 +122,31 @@ def test_beside_the_stream_no_event_pays_for_a_survey_a_renewal_or_many_moves(mo
     assert 0 < max(moves) <= 2 * MOST_MOVES
     model.refit()
     assert heavy[-1]  # what is asked for is made at once
+
+
+def test_texts_are_worked_out_by_the_thread_unless_too_much_would_wait_for_it(monkeypatch):
+    mine, work = [], Telling.work
+
+    def watched(telling):
+        mine.append(threading.current_thread() is threading.main_thread())
+        work(telling)
+
+    monkeypatch.setattr(Telling, "work", watched)
+    X, models = restless(1200, seed=2), []
+    for room in (router.TOLD_LATER, 2 * 300 * 4):
+        monkeypatch.setattr(router, "TOLD_LATER", room)
+        model = background(window=300, refit_lag=200)
+        waiting = set()
+        for row in X.tolist():
+            model.learn_one(dict(zip("abcd", row, strict=True)))
+            waiting.add(len(model._engine.router._tellings))
+        models.append(model)
+        if len(models) == 1:
+            assert len(mine) > 10
+            assert not any(mine)
+        else:
+            assert max(waiting) == 2
+    assert bytes_of(models[0]) == bytes_of(models[1])
 
 
 def test_a_renewed_tree_is_used_exactly_a_quarter_of_the_lag_later():
@@ -301,3 +327,17 @@ def test_evidence_outlives_a_snapshot(tmp_path):
 def test_without_events_a_refit_is_skipped():
     assert isinstance(StreamClusterer().refit(), RefitSkipped)
     assert isinstance(background().refit(), RefitSkipped)
+
+
+class Nobody:
+    """An estimator that calls all noise."""
+
+    def fit(self, X):
+        self.labels_ = np.full(len(X), -1)
+
+
+def test_an_estimator_that_calls_all_noise_finds_no_cluster():
+    model = StreamClusterer(window=100, refit=Nobody())
+    model.learn_many(blobs(100))
+    assert {e.reason for e in told(model, RefitSkipped)} == {"no cluster found"}
+    assert not model.clusters

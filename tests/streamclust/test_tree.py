@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamclust import export
 from streamclust.errors import InvalidParameter, InvariantBroken, UnknownCluster
-from streamclust.rebuilds import WORTH, pays, uneven, update_limit
+from streamclust.rebuilds import WORTH, is_overdue, pays, uneven, update_limit
 from streamclust.tree import ThresholdTree
 from tests.kernels.mistakes_references import distances
 from tests.streamclust.tree_model import built_at_once, told
@@ -279,6 +279,30 @@ class TestFollow:
         with pytest.raises(InvalidParameter):
             tree.follow({0: centers[1], 1: centers[1]})
         np.testing.assert_equal(tree.to_state(), state)
+
+    def test_nobody_looks_at_what_is_known_to_stay(self):
+        centers, points = blobs(25, k=12)
+        tree, wanted = tree_of(centers, points), dict(enumerate(centers + 0.01))
+        before = {id: tree.center(id) for id in range(12)}
+        tree.follow(wanted, among={3, 7, 99})
+        tree._check()
+        assert all(np.array_equal(tree.center(id), wanted[id]) for id in (3, 7))
+        assert all(np.array_equal(tree.center(id), before[id]) for id in before if id not in (3, 7))
+        with pytest.raises(InvalidParameter):  # another that stays is there
+            tree.follow({**wanted, 3: before[5], 5: before[5]}, among={3})
+
+    def test_what_is_overdue_is_known_after_every_update(self):
+        rng = np.random.default_rng(6)
+        centers, points = blobs(26, k=30)
+        tree, seen = tree_of(centers, points), set()
+        for _ in range(30):
+            moved = {id: rng.uniform(-10, 10, size=4) for id in rng.permutation(30)[:2].tolist()}
+            tree.follow({**{id: tree.center(id) for id in tree.ids}, **moved}, rebuild=False)
+            seen.add(tree.is_overdue)
+            assert tree.is_overdue == is_overdue(tree._structure) == tree.copied().is_overdue
+        assert seen == {False, True}
+        tree.rebuild()
+        assert not tree.is_overdue
 
     def test_overdue_subtrees_are_rebuilt_once(self):
         rng = np.random.default_rng(5)
