@@ -332,14 +332,13 @@ class Engine:
 
         `timed` is whether any of them may have a time.
         """
-        at = 0
+        at, start, size = 0, address_of(rows), rows.strides[0]
         while at < len(rows):
             if timed:
                 time = float(rows[at, -2])
                 if not self.by_events or not isnan(time):
                     self._check_time(time)
-            left = rows[at:]
-            stopped = stream.observe_at(self._desk.address, address_of(left), len(left))
+            stopped = stream.observe_at(self._desk.address, start + at * size, len(rows) - at)
             done, why = divmod(stopped, 4)
             at += done
             if why == stream.ALERT:

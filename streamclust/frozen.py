@@ -203,7 +203,8 @@ class Frozen:
         none, heap = np.zeros((1, d + 3)), np.zeros(2, dtype=np.int64)
         micro, recent = np.zeros((d + 1, 1)), np.zeros((1, d))
         state = self.centers, self.centers, self.stats
-        return Desk(self.frame, *state, micro, none, heap, recent, self.table, self.counts, gauges)
+        aside = micro, none, heap, recent, self.table, np.zeros((stream.N_SCRATCH, stream.AHEAD))
+        return Desk(self.frame, *state, *aside, self.counts, gauges)
 
     def _check(self, missing: str, k: int, d: int) -> None:
         """Raise ValueError where a kernel could reach beyond an array."""

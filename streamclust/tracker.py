@@ -141,6 +141,7 @@ class CenterTracker:
         self.placed: FloatArray = np.zeros((capacity, d))
         self.stats: FloatArray = np.zeros((capacity, stream.N_STATS))
         self.micro: FloatArray = np.zeros((d + 1, MICRO + 1))  # the last column is scratch
+        self._scratch: FloatArray = np.zeros((stream.N_SCRATCH, capacity))
 
     @property
     def tick(self) -> int:
@@ -192,6 +193,7 @@ class CenterTracker:
             window.heap,
             recent.rows,
             table,
+            self._scratch,
             self.counts,
             self.gauges,
         )
@@ -408,6 +410,7 @@ class CenterTracker:
             for name in ("centers", "placed", "stats"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+            self._scratch = np.zeros((stream.N_SCRATCH, len(self.stats)))
         self.ids.append(center)
         self.born.append(self.tick)
         self.counts[stream.N_CENTERS] = self.k

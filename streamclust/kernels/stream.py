@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamclust.kernels.compiled import entry_kernel, floats_at, inlined_kernel, ints_at, kernel
+from streamclust.kernels.compiled import (
+    body_kernel,
+    entry_kernel,
+    floats_at,
+    inlined_kernel,
+    ints_at,
+    kernel,
+)
 from streamclust.results import FloatArray, IntArray
 
 # Entries of the integer array `counts`.
@@ -43,16 +50,21 @@ DONE, ALERT, BAD_VALUE, BAD_TIME = range(4)
     AT_HEAP,
     AT_RECENT,
     AT_TABLE,
+    AT_SCRATCH,
     AT_COUNTS,
     AT_GAUGES,
-) = range(0, 33, 3)
-N_DESK = 33
+) = range(0, 36, 3)
+N_DESK = 36
 # What `assign` answers instead of a slot.
 NOWHERE, REFUSED = -1, -2
 
-FEW_ROWS = 8  # a block of so few takes no look at all centers at once
-LOOK_ROWS = 256  # rows after which such a look is at where the centers are by then
-LOOK_FEATURES = 16  # the first features, which such a look is confined to
+FEW_ROWS = 8  # so few rows are observed one by one, more with a look at all centers at once
+LOOK_ROWS = 256  # rows after which the look is at where the centers are by then
+LOOK_FEATURES = 16  # the first features, which the look is confined to
+AHEAD = 16  # rows that are led down the tree side by side
+# Rows of `scratch`, which holds nothing between calls: features of centers, then these.
+SQUARES, STRAYED, LEAVES = range(LOOK_FEATURES, LOOK_FEATURES + 3)
+N_SCRATCH = LOOK_FEATURES + 3
 CLIP = 10.0  # a single wild feature must not decide a distance alone
 LARGEST = 1e150
 STEP_FLOOR = 0.01  # the online median forgets: drift is followed
@@ -254,10 +266,23 @@ def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> None:
 def squares_across(
     point: FloatArray, across: FloatArray, weights: FloatArray, found: FloatArray
 ) -> None:
-    """Tell into `found` the squares of what `distances_across` tells for p = 2."""
-    n = found.shape[0]
+    """Tell into `found` the squares of what `distances_across` tells for p = 2.
+
+    Four features at a time, so that sums are fetched and put back less often.
+    """
+    n, d = found.shape[0], weights.shape[0]
     found[:] = 0.0
-    for j in range(weights.shape[0]):
+    whole = d - d % 4
+    for j in range(0, whole, 4):
+        x0, x1, x2, x3 = point[j], point[j + 1], point[j + 2], point[j + 3]
+        w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        for m in range(n):
+            z0 = min(abs(x0 - across[j, m]) * w0, CLIP)
+            z1 = min(abs(x1 - across[j + 1, m]) * w1, CLIP)
+            z2 = min(abs(x2 - across[j + 2, m]) * w2, CLIP)
+            z3 = min(abs(x3 - across[j + 3, m]) * w3, CLIP)
+            found[m] = found[m] + z0 * z0 + z1 * z1 + z2 * z2 + z3 * z3
+    for j in range(whole, d):
         value, weight = point[j], weights[j]
         for m in range(n):
             z = min(abs(value - across[j, m]) * weight, CLIP)
@@ -473,16 +498,40 @@ def arrive(
 
 
 @inlined_kernel
-def route(row: FloatArray, table: FloatArray) -> int:
-    """Return the slot of the center whose leaf holds a row measured from the origin.
+def route(row: FloatArray, origin: FloatArray, table: FloatArray) -> int:
+    """Return the slot of the center whose leaf holds a row, not measured from the origin yet.
 
-    A node is ``[feature, threshold, left, right]``; ``row[feature] <= threshold`` goes left, and a
-    negative child ~slot is a leaf. There is at least one node.
+    A node is ``[feature, threshold, left, right]``; what is at most the threshold from the origin
+    goes left, and a negative child ~slot is a leaf. There is at least one node.
     """
     at = 0
     while at >= 0:
-        at = int(table[at, 2] if row[int(table[at, 0])] <= table[at, 1] else table[at, 3])
+        feature = int(table[at, 0])
+        left = row[feature] - origin[feature] <= table[at, 1]
+        at = int(table[at, 2] if left else table[at, 3])
     return ~at
+
+
+@inlined_kernel
+def route_ahead(
+    rows: FloatArray, origin: FloatArray, table: FloatArray, leaves: FloatArray
+) -> None:
+    """Tell into `leaves` what `route` returns for as many of the first rows, as ~slot.
+
+    They go down level by level, so that none waits for what another compares.
+    """
+    n = min(rows.shape[0], leaves.shape[0])
+    leaves[:n] = 0.0
+    walking = 1
+    while walking > 0:
+        walking = 0
+        for i in range(n):
+            at = int(leaves[i])
+            if at >= 0:
+                feature = int(table[at, 0])
+                left = rows[i, feature] - origin[feature] <= table[at, 1]
+                leaves[i] = table[at, 3 - int(left)]
+                walking += leaves[i] >= 0.0
 
 
 @inlined_kernel
@@ -517,7 +566,7 @@ def judge(
         gauges[LOOK_SQUARES] += relative * relative
 
 
-@inlined_kernel
+@body_kernel
 def observe(
     rows: FloatArray,
     frame: FloatArray,
@@ -529,6 +578,7 @@ def observe(
     heap: IntArray,
     recent: FloatArray,
     table: FloatArray,
+    scratch: FloatArray,
     counts: IntArray,
     gauges: FloatArray,
 ) -> tuple[int, int]:
@@ -536,26 +586,30 @@ def observe(
 
     Shapes: rows (n, d + 2), frame (2, d), centers and placed (capacity, d), stats (capacity,
     N_STATS), micro (d + 1, capacity), slots (window, d + 3), heap (window + 1,), recent
-    (capacity, d), table as in `route`. On ALERT the row has been learned; on BAD_VALUE and
-    BAD_TIME nothing of it has.
+    (capacity, d), table as in `route`, scratch (N_SCRATCH, at least capacity and AHEAD). On ALERT
+    the row has been learned; on BAD_VALUE and BAD_TIME nothing of it has.
     """
     n, d = rows.shape[0], frame.shape[1]
     origin, weights = frame[0], frame[1]
     # What changes by one with every row, or not at all, is worked out once for the whole block.
     k, one_later = counts[N_CENTERS], np.exp(-gauges[DECAY])
     place, watched = counts[TICK] % recent.shape[0], counts[TICK] % max(k, 1)
-    # Rows of a block are seen beside all centers at once, as these were some rows before.
-    bounded = n > FEW_ROWS and gauges[P] == 2.0
-    seen = min(d, LOOK_FEATURES) if bounded else 0
-    across, squares = np.empty((seen, k if bounded else 0)), np.empty(k if bounded else 0)
-    moved = np.empty(len(squares))
+    ahead = n > FEW_ROWS and k > 0
+    wide = min((k + 3) // 4 * 4, scratch.shape[1]) if ahead and gauges[P] == 2.0 else 0
+    seen, leaves = min(d, LOOK_FEATURES), scratch[LEAVES, :AHEAD]
+    squares, moved = scratch[SQUARES, :wide], scratch[STRAYED, :wide]
     for i in range(n):
         row = rows[i]
-        if bounded and i % LOOK_ROWS == 0:
+        if ahead and i % AHEAD == 0:
+            route_ahead(rows[i:], origin, table, leaves)
+        if ahead and i % LOOK_ROWS == 0:
             moved[:] = 0.0
-            for j in range(seen):
-                for c in range(k):
-                    across[j, c] = centers[c, j]
+            for c in range(min(k, wide)):
+                for j in range(seen):
+                    scratch[j, c] = centers[c, j]
+        leaf = 0
+        if k > 0:
+            leaf = ~int(leaves[i % AHEAD]) if ahead else route(row, origin, table)
         for j in range(d):
             if not abs(row[j]) <= LARGEST:
                 return i, BAD_VALUE
@@ -590,9 +644,8 @@ def observe(
             key = -float(tick)
         admit(row, key, slots, heap)
         if k > 0 or gauges[REACH] > 0.0:
-            leaf = route(row, table) if k > 0 else 0
-            if bounded:
-                squares_across(row[:seen], across, weights[:seen], squares)
+            if wide > 0:
+                squares_across(row[:seen], scratch, weights[:seen], squares)
             _, near, slot, dist = nearest(
                 row, weights, centers, stats, k, gauges[P], leaf, squares, moved
             )
@@ -642,8 +695,8 @@ def silent(slot: int, stats: FloatArray, gauges: FloatArray) -> bool:
 @inlined_kernel
 def answer(
     row: FloatArray,
+    slot: int,
     frame: FloatArray,
-    table: FloatArray,
     centers: FloatArray,
     stats: FloatArray,
     counts: IntArray,
@@ -651,8 +704,8 @@ def answer(
 ) -> int:
     """Return the slot of a row's center, NOWHERE, or REFUSED; only the row itself is changed.
 
-    In tree mode the leaf decides and any fence may admit the row, its own leaf's being tried first;
-    else the nearest center whose fence holds.
+    `slot` is what `route` returned. In tree mode it decides and any fence may admit the row, its
+    own being tried first; else the nearest center whose fence holds.
     """
     weights, k, p = frame[1], counts[N_CENTERS], gauges[P]
     for j in range(frame.shape[1]):
@@ -661,7 +714,6 @@ def answer(
         row[j] -= frame[0, j]
     if k == 0:
         return NOWHERE
-    slot = route(row, table)
     if gauges[BY_TREE]:
         if not gauges[FENCED]:
             return slot
@@ -702,6 +754,7 @@ def observe_at(desk: int, row: int, n: int) -> int:
         ints_at(at[AT_HEAP], at[AT_HEAP + 1]),
         floats_at(at[AT_RECENT], at[AT_RECENT + 1], d),
         floats_at(at[AT_TABLE], at[AT_TABLE + 1], 4),
+        floats_at(at[AT_SCRATCH], N_SCRATCH, at[AT_SCRATCH + 2]),
         ints_at(at[AT_COUNTS], N_COUNTS),
         floats_at(at[AT_GAUGES], 1, N_GAUGES)[0],
     )
@@ -713,10 +766,11 @@ def assign_at(desk: int, row: int) -> int:
     """Return the `answer` for the row at the address `row`; only the row itself is changed."""
     at = ints_at(desk, N_DESK)
     d = at[AT_FRAME + 2]
+    point, frame = floats_at(row, 1, d + 2)[0], floats_at(at[AT_FRAME], 2, d)
     return answer(
-        floats_at(row, 1, d + 2)[0],
-        floats_at(at[AT_FRAME], 2, d),
-        floats_at(at[AT_TABLE], at[AT_TABLE + 1], 4),
+        point,
+        route(point, frame[0], floats_at(at[AT_TABLE], at[AT_TABLE + 1], 4)),
+        frame,
         floats_at(at[AT_CENTERS], at[AT_CENTERS + 1], d),
         floats_at(at[AT_STATS], at[AT_STATS + 1], N_STATS),
         ints_at(at[AT_COUNTS], N_COUNTS),
@@ -770,8 +824,11 @@ def assign_rows_at(desk: int, rows: int, slots: int, n: int) -> int:
     centers = floats_at(at[AT_CENTERS], at[AT_CENTERS + 1], d)
     stats = floats_at(at[AT_STATS], at[AT_STATS + 1], N_STATS)
     counts, gauges = ints_at(at[AT_COUNTS], N_COUNTS), floats_at(at[AT_GAUGES], 1, N_GAUGES)[0]
+    leaves = floats_at(at[AT_SCRATCH], N_SCRATCH, at[AT_SCRATCH + 2])[LEAVES, :AHEAD]
     for i in range(n):
-        found[i] = answer(many[i], frame, table, centers, stats, counts, gauges)
+        if i % AHEAD == 0:
+            route_ahead(many[i:], frame[0], table, leaves)
+        found[i] = answer(many[i], ~int(leaves[i % AHEAD]), frame, centers, stats, counts, gauges)
         if found[i] == REFUSED:
             return i
     return n
