@@ -11,8 +11,9 @@ import numpy as np
 
 from streamclust.kernels import stream
 from streamclust.regions import fences
-from streamclust.representatives import medians, represent
+from streamclust.representatives import represent
 from streamclust.results import FloatArray, IntArray
+from streamclust.robust import lp_medians
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,10 @@ def take_census(
     every counted feature are one cluster: no threshold could tell them apart.
     """
     labels = _heaviest(labels, weights, max_clusters)
+    if not (labels >= 0).any():
+        none, where = np.zeros(0), np.zeros((0, points.shape[1]))
+        each = none.astype(np.int64)
+        return Census(labels, labels, each, where, none, none, none, each)
     labels, centers = _distinct(labels, points, weights, frame_weights, p)
     members, owners, positions = represent(points, weights, labels, centers, frame_weights, p)
     own = [np.flatnonzero(members == c) for c in range(len(positions))]
@@ -146,11 +151,11 @@ def _distinct(
     labels: IntArray, points: FloatArray, weights: FloatArray, frame_weights: FloatArray, p: float
 ) -> tuple[IntArray, FloatArray]:
     """Join the clusters whose medians coincide in every counted feature; return the medians too."""
-    centers = medians(points, weights, labels, frame_weights, p)
+    centers = lp_medians(points, weights, labels, frame_weights, p)
     counted = centers[:, frame_weights > 0]
-    _, first, same = np.unique(counted, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(counted):
+    if len({place.tobytes() for place in counted + 0.0}) == len(counted):  # -0.0 is 0.0
         return labels, centers
+    _, first, same = np.unique(counted, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     labels = np.where(labels >= 0, rank[same.reshape(-1)][labels], -1)
-    return labels, medians(points, weights, labels, frame_weights, p)
+    return labels, lp_medians(points, weights, labels, frame_weights, p)

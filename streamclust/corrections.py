@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from streamclust.kernels.corrections import grow, worths
+from streamclust.kernels.corrections import grow
 from streamclust.nodes import Correction
 from streamclust.results import FloatArray, IntArray
 
@@ -62,44 +62,61 @@ class Corrections:
 
 
 class Sprout:
-    """A grown, not yet pruned subtree of one leaf."""
+    """A grown, not yet pruned subtree of one leaf.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+    rows : int array of shape (r,)
+        The leaf's rows of `points`.
+    labels : int array of shape (r,)
+        The center nearest to each, by its place in `named`; not all are alike.
+    named : int array of shape (m,)
+        Ids of centers; the first one is the leaf's own.
+    centers : float array of shape (m, d)
+    weights : float array of shape (d,)
+    """
 
     def __init__(
         self,
         points: FloatArray,
+        rows: IntArray,
         labels: IntArray,
         named: IntArray,
         centers: FloatArray,
         weights: FloatArray,
     ) -> None:
         self.named = named
-        self.size = points.shape[0]
+        self.size = rows.size
         spread = (np.abs(centers - centers[0]) * weights).max(axis=0)
         n_features = max(1, min(spread.size, MOST_ENTRIES // self.size))
-        features = np.argsort(-spread, kind="stable")[:n_features]
-        features = np.sort(features[spread[features] > 0])
-        columns = points.T[features]
-        order = np.argsort(columns, axis=1)  # of equal values in any order: no cut parts them
+        n_features = min(n_features, max(1, np.count_nonzero(spread)))
+        features = np.sort(np.argsort(-spread, kind="stable")[:n_features])
+        alike = labels == np.bincount(labels).argmax()
+        others = rows[~alike]
         n = MOST_NODES
         self.feature, self.threshold = np.zeros(n, dtype=np.int64), np.zeros(n)
         self.child = np.full((n, 2), -1, dtype=np.int64)
         self.answer, self.errors = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        self.worth = np.zeros(n)
         n = grow(
-            columns,
-            labels,
+            points,
+            features,
+            rows[alike],
+            others,
+            np.argsort(points[others].T[features], axis=1),  # equal ones in any order
+            np.concatenate([labels[alike], labels[~alike]]),
             named.size,
-            order,
-            centers[0][features],
+            centers[0],
             0.1 * LEAST_SHARE * self.size,
             self.feature,
             self.threshold,
             self.child,
             self.answer,
             self.errors,
+            self.worth,
         )
-        self.feature = features[self.feature[:n]] if features.size else self.feature[:n]
-        self.worth = np.zeros(n)
-        worths(self.child[:n], self.errors[:n], self.worth)
+        self.worth = self.worth[:n]
 
     def pruned(self, price: float) -> Correction | None:
         """What is left at a price per leaf, if it fixes enough."""
@@ -108,23 +125,28 @@ class Sprout:
         child: list[list[int]] = []
         owner: list[int] = []
         errors = 0
-
-        def place(node: int) -> int:
-            nonlocal errors
-            if node >= self.worth.size or self.worth[node] <= price:
-                owner.append(int(self.named[self.answer[node]]))
-                errors += int(self.errors[node])
-                return -len(owner)
-            at = len(feature)
-            feature.append(int(self.feature[node]))
-            threshold.append(float(self.threshold[node]))
-            child.append([0, 0])
-            for side in range(2):
-                child[at][side] = place(int(self.child[node, side]))
-            return at
-
-        place(0)
-        if not feature or self.errors[0] - errors < LEAST_SHARE * self.size:
+        stays = (self.worth > price).tolist()
+        if not stays[0]:
+            return None
+        n = len(stays)
+        features, children = self.feature[:n].tolist(), self.child[:n].tolist()
+        answers, wrong = self.named[self.answer[:n]].tolist(), self.errors[:n].tolist()
+        left = [(0, 0, 0)]  # nodes, and where they hang; the left side is laid out first
+        while left:
+            node, above, side = left.pop()
+            if stays[node]:
+                at = len(feature)
+                feature.append(features[node])
+                threshold.append(float(self.threshold[node]))
+                child.append([0, 0])
+                left += [(children[node][1], at, 1), (children[node][0], at, 0)]
+            else:
+                owner.append(answers[node])
+                errors += wrong[node]
+                at = -len(owner)
+            if node:
+                child[above][side] = at
+        if wrong[0] - errors < LEAST_SHARE * self.size:
             return None
         return Correction(
             np.array(feature, dtype=np.int64),
@@ -138,7 +160,8 @@ def learn_corrections(
     points: FloatArray,
     labels: IntArray,
     landed: IntArray,
-    centers: Mapping[int, FloatArray],
+    ids: IntArray,
+    centers: FloatArray,
     weights: FloatArray,
     leaves_per_center: int,
 ) -> dict[int, Correction]:
@@ -148,10 +171,10 @@ def learn_corrections(
     ----------
     points : float array of shape (n, d)
     labels : int array of shape (n,)
-        Id of the center nearest to each point.
+        Row of the center nearest to each point.
     landed : int array of shape (n,)
-        Id of the leaf that each point falls into without corrections.
-    centers : mapping of id -> float array of shape (d,)
+        Row of the center whose leaf each point falls into without corrections.
+    ids, centers : arrays of shape (k,) and (k, d)
     weights : float array of shape (d,)
     leaves_per_center : int
         All leaves together number at most this times the centers.
@@ -160,24 +183,24 @@ def learn_corrections(
     -------
     dict of leaf id -> Correction
     """
+    k = ids.size
+    order = np.argsort(landed.astype(np.min_scalar_type(k)), kind="stable")  # fast for few bits
+    starts = np.concatenate([[0], np.cumsum(np.bincount(landed, minlength=k))]).tolist()
+    wrong = np.bincount(landed[landed != labels], minlength=k)
+    place = np.empty(k, dtype=np.int64)
     sprouts: dict[int, Sprout] = {}
-    leaves, wrong = np.unique(landed[landed != labels], return_counts=True)
-    for leaf, errors in zip(leaves.tolist(), wrong.tolist(), strict=True):
-        rows = np.flatnonzero(landed == leaf)
-        if errors < LEAST_SHARE * rows.size:
+    for leaf in np.flatnonzero(wrong).tolist():
+        rows = order[starts[leaf] : starts[leaf + 1]]
+        counts = np.bincount(labels[rows])
+        if wrong[leaf] < LEAST_SHARE * rows.size or counts.max() == rows.size:
             continue
-        others = np.unique(labels[rows])
+        others = np.flatnonzero(counts)
         named = np.concatenate([[leaf], others[others != leaf]])
-        order = np.argsort(named)
-        local = order[np.searchsorted(named[order], labels[rows])]
-        sprouts[leaf] = Sprout(
-            np.ascontiguousarray(points[rows]),
-            local,
-            named,
-            np.array([centers[id] for id in named.tolist()]),
-            weights,
+        place[named] = np.arange(named.size)
+        sprouts[int(ids[leaf])] = Sprout(
+            points, rows, place[labels[rows]], ids[named], centers[named], weights
         )
-    spare = (leaves_per_center - 1) * len(centers)
+    spare = (leaves_per_center - 1) * k
     prices = np.sort(np.concatenate([[0.0], *(s.worth for s in sprouts.values())]))[::-1]
     # Every kept inner node is one more leaf: the price is that of the first that is one too many.
     price = float(prices[spare]) if spare < prices.size else 0.0

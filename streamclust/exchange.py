@@ -252,11 +252,13 @@ def _seek_births(
     outside = summary.learned - int(summary.arrivals.sum())
     events: list[Event] = []
     newborns: dict[int, list[float]] = {}
+    unbounded = np.zeros(0)
     for row in rows:
         p, k = float(gauges[stream.P]), tracker.k
         inside = -1
         if newborns:
-            inside = stream.nearest(row, weights, tracker.centers, tracker.stats, k, p, 0)[2]
+            living = tracker.centers, tracker.stats, k, p
+            inside = stream.nearest(row, weights, *living, 0, unbounded, unbounded)[2]
         if inside >= 0 and tracker.ids[inside] in newborns:
             newborns[tracker.ids[inside]].append(float(row[-1]))
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ def key_below(record: Record, arrival: Arrival | None) -> int:
     return mixed_key(record.key, 2, *arrival.identity)
 
 
+@cache
 def lowest_band(p: float) -> int:
     """Marks below ``16 ** lowest_band(p)`` never arrive; the recursion rescales instead."""
     return -min(math.ceil(10 * max(1.0, p / 2)), 250)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamclust.results import FloatArray, IntArray, Region
-from streamclust.robust import spread
+from streamclust.robust import quantile, spreads
 
 REACH = 4.0
 """Normalised MADs beyond the median distance at which the fence stands."""
@@ -39,9 +39,9 @@ def fences(distances: list[FloatArray], weights: list[FloatArray]) -> tuple[Floa
         Median distance, and median + REACH * MADN. The MADN of a small cluster is drawn towards
         the typical ratio of MADN to median of all clusters.
     """
-    told = [spread(d, w) for d, w in zip(distances, weights, strict=True)]
-    scale = np.array([middle for middle, _ in told])
-    madn = np.array([width for _, width in told])
+    sizes = np.array([len(d) for d in distances], dtype=np.int64)
+    members = np.repeat(np.arange(len(sizes)), sizes)
+    scale, madn = spreads(np.concatenate(distances), np.concatenate(weights), members).T
     mass = np.array([float(w.sum()) for w in weights])
     positive = scale > 0
     if positive.any():
@@ -70,7 +70,7 @@ def ambiguity(first: FloatArray, second: FloatArray, share: float | None = None)
     clear = np.zeros_like(first)
     ratio = np.divide(first, second, out=clear, where=(second > 0) & np.isfinite(first))
     most = 1.0 - (SHARE if share is None else share)
-    return float(max(AMBIGUOUS, np.quantile(ratio, most))) if len(ratio) else AMBIGUOUS
+    return max(AMBIGUOUS, float(quantile(np.sort(ratio), most))) if len(ratio) else AMBIGUOUS
 
 
 def relative_distances(distances: FloatArray, scales: FloatArray) -> FloatArray:

@@ -67,8 +67,9 @@ def represent(
     positions : array of shape (m, n_features)
     """
     cover = _Cover(points, weights, labels, centers, frame_weights, p)
-    one_each, wrong = cover, cover.wrong()
-    bent = cover.bent(wrong)
+    table = cover.distances()
+    one_each, wrong = cover, cover.wrong(table)
+    bent = cover.bent(wrong, table)
     if bent:
         # Centers of one cluster take from its neighbours what these win back in their turn.
         cover = copy(cover)
@@ -78,15 +79,6 @@ def represent(
         if weights[cover.wrong()].sum() > (1.0 - GAIN) * weights[wrong].sum():
             cover = one_each
     return cover.in_order()
-
-
-def medians(
-    points: FloatArray, weights: FloatArray, members: IntArray, frame_weights: FloatArray, p: float
-) -> FloatArray:
-    """Return the l_p median of every group of points 0 .. k - 1, shape (k, n_features)."""
-    groups = (members == c for c in range(int(members.max()) + 1))
-    found = [lp_median(points[g], weights[g], frame_weights, p) for g in groups]
-    return np.array(found).reshape(len(found), points.shape[1])
 
 
 class _Cover:
@@ -107,17 +99,20 @@ class _Cover:
         self.positions = centers
         self.owners = np.arange(len(self.positions))
 
-    def bent(self, wrong: BoolArray) -> list[int]:
+    def bent(self, wrong: BoolArray, table: FloatArray) -> list[int]:
         """Return the clusters, of one center each, that it misrepresents.
 
         Many of their points are nearer to others, and that also in units of the clusters' scales.
         """
-        table = self._distances(self.points, self.positions)
-        own = np.take_along_axis(table, np.maximum(self.labels, 0)[:, None], axis=1)[:, 0]
-        scales = [np.median(own[self.labels == c]) for c in range(len(self.positions))]
-        relative = relative_distances(table, np.array(scales))
-        far = wrong & (relative.argmin(axis=1) != self.labels)
+        if not wrong.any():
+            return []
         kept = self.labels >= 0
+        own = table[np.arange(len(table)), self.labels]
+        ranked = own[np.lexsort((own, self.labels))][np.count_nonzero(~kept) :]
+        sizes = np.bincount(self.labels[kept])
+        middle = np.cumsum(sizes) - sizes + sizes // 2
+        scales = (ranked[middle - 1 + sizes % 2] + ranked[middle]) / 2.0
+        far = wrong & (relative_distances(table, scales).argmin(axis=1) != self.labels)
         mass = np.bincount(self.labels[kept], self.weights[kept])
         lost = np.bincount(self.labels[far], self.weights[far], minlength=len(mass))
         return np.flatnonzero(lost > MISFIT * mass).tolist()
@@ -136,9 +131,13 @@ class _Cover:
                 return
             lost = left
 
-    def wrong(self) -> BoolArray:
-        """Return which points lie nearer to a center of another cluster."""
-        nearest = self._distances(self.points, self.positions).argmin(axis=1)
+    def distances(self) -> FloatArray:
+        """Return the distances of all points to all centers."""
+        return self._distances(self.points, self.positions)
+
+    def wrong(self, table: FloatArray | None = None) -> BoolArray:
+        """Return which points lie nearer to a center of another cluster; `table`: `distances`."""
+        nearest = (self.distances() if table is None else table).argmin(axis=1)
         return np.asarray((self.labels >= 0) & (self.owners[nearest] != self.labels))
 
     def in_order(self) -> tuple[IntArray, IntArray, FloatArray]:

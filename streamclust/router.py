@@ -42,6 +42,8 @@ RELEARN = 500
 """Events between two lessons in corrections at the least, where centers have only moved ..."""
 SLIP = 0.005
 """... and by how much fidelity must have fallen since the last: a lesson that was learned stays."""
+MORE = 1.25
+"""Recent points, as a multiple of those of the last lesson, from which a new one is worth it."""
 SOONER = 4
 """A renewal is used after this part of a refit's lag: it takes about so much less time."""
 MOST_MOVES = 8
@@ -170,7 +172,9 @@ class Router:
         unfaithful = not fidelity >= FAITHFUL
         self._peak = max(self._peak, fidelity)
         self._moved |= self._stale
-        improvable = self._looked and unfaithful
+        # Of as many points around centers that stayed where they are nothing new is learned.
+        news = self._moved or len(points) >= MORE * min(self._corrected, len(points))
+        improvable = self._looked and unfaithful and news
         redrawn = self.tree.rebuilds > rebuilds or self.tree.ids != known
         self._again |= redrawn or improvable
         self._reconsider |= improvable

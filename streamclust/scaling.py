@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.results import FloatArray
+from streamclust.robust import quantile
 
 DRIFT = 1.25
 """A frozen scale is renewed when that of any feature has changed by more than this factor."""
@@ -108,7 +109,8 @@ def guarded_scale(points: FloatArray) -> FloatArray:
     The range is cut two inner ranges (5 % to 95 %) outside the inner range, so that wild values do
     not stretch it; an inner range of zero (a feature that is mostly constant) leaves it uncut.
     """
-    low, inner_low, inner_high, high = np.quantile(points, [0.0, 0.05, 0.95, 1.0], axis=0)
+    ranked = np.sort(points.T, axis=1)
+    low, inner_low, inner_high, high = (quantile(ranked, share) for share in (0, 0.05, 0.95, 1))
     inner = inner_high - inner_low
     guarded = inner > 0
     low = np.where(guarded, np.maximum(low, inner_low - 2 * inner), low)

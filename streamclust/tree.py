@@ -298,17 +298,23 @@ class ThresholdTree(RoutedTree):
         labels : int array of shape (n,)
             Id of the center nearest to each point; points with ids that do not live are ignored.
         """
-        if self.leaves_per_center == 1:
+        if self.leaves_per_center == 1 or not self._roster.centers:
             return
-        living = np.isin(labels, np.array(self.ids, dtype=np.int64))
-        points = np.ascontiguousarray(points, dtype=np.float64)[living]
+        ids = np.array(self.ids, dtype=np.int64)
+        known = np.minimum(np.searchsorted(ids, labels), len(ids) - 1)
+        living = ids[known] == labels
+        points = np.ascontiguousarray(points, dtype=np.float64)
+        if not living.all():
+            points, known = points[living], known[living]
         plain = flatten(self._structure.root, {})
+        landed = answers_of(plain._replace(owner=np.searchsorted(ids, plain.owner)), points)
         self._corrections = Corrections(
             learn_corrections(
                 points,
-                np.array(labels, dtype=np.int64)[living],
-                answers_of(plain, points),
-                self._roster.centers,
+                known,
+                landed,
+                ids,
+                self._roster.matrix(ids.tolist()),
                 self._roster.weights,
                 self.leaves_per_center,
             )

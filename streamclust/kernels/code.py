@@ -6,11 +6,15 @@ spherical), for the parameters of that shape (half the log of the total weight e
 skewed: every coordinate by itself has a mode, and a scale on each side of it. Because the sum over
 clusters is the length of a clustering, the best cut of a merge hierarchy is an exact dynamic
 programme over its nodes.
+
+The file is long because a kernel calls kernels of its own file only: whatever fits a law, joins
+clusters by their laws or gives points to laws is here.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +23,7 @@ from streamclust.kernels.compiled import kernel, regrouping_kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+KeyArray = NDArray[np.uint64]
 
 LOG_TAU = math.log(2.0 * math.pi)
 DEGREES = 4.0
@@ -26,7 +31,66 @@ STEPS = 4
 FULL, DIAGONAL, SPHERICAL, SKEWED = 0, 1, 2, 3
 TURNS = 8
 TILE = 256
+SLOTS, ROWS, PROBES = 4096, 1024, 8  # of a memo
 PROMISING = 0.25  # of what a skewed law costs: the test is of the second order only
+
+
+class Memo(NamedTuple):
+    """Laws that were fitted to groups of the points of one window, found again by their members.
+
+    Rounds of a search differ in few clusters, and its starts soon meet.
+
+    Attributes
+    ----------
+    keys : uint64 array of shape (SLOTS,)
+        Hashes of groups, where there are some.
+    places : int array of shape (SLOTS + 1,)
+        The row of each; how many rows are used comes last.
+    laws : float array of shape (ROWS + 1, d + 2, d)
+        Means, skews, whiteners. The last row is for what finds no room.
+    told : float array of shape (ROWS + 1, 2)
+        Codes and offsets.
+    """
+
+    keys: KeyArray
+    places: IntArray
+    laws: FloatArray
+    told: FloatArray
+
+
+def empty_memo(d: int) -> Memo:
+    """The memo of a window of which nothing is known, with d coordinates per point."""
+    keys, places = np.zeros(SLOTS, np.uint64), np.zeros(SLOTS + 1, np.int64)
+    return Memo(keys, places, np.empty((ROWS + 1, d + 2, d)), np.empty((ROWS + 1, 2)))
+
+
+@kernel
+def _key(i: int, following: IntArray, student: bool) -> np.uint64:
+    """The hash of a chain of points and a law; the sum of the hashes of its parts (SplitMix64)."""
+    key = np.uint64(0)
+    while i >= 0:
+        z = np.uint64(2 * i + 1 + student) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        key += z ^ (z >> np.uint64(31))
+        i = following[i]
+    return key
+
+
+@kernel
+def _recall(memo: Memo, key: np.uint64) -> tuple[int, bool]:
+    """The row of a law in the memo, and whether it is there already."""
+    used = memo.places[SLOTS]
+    slot = np.int64(key & np.uint64(SLOTS - 1))
+    for _ in range(PROBES):
+        if memo.keys[slot] == key:
+            return memo.places[slot], True
+        if memo.keys[slot] == 0 and used < ROWS:
+            memo.keys[slot], memo.places[slot] = key, used
+            memo.places[SLOTS] += 1
+            return used, False
+        slot = (slot + 1) % SLOTS
+    return ROWS, False
 
 
 @kernel
@@ -92,33 +156,41 @@ def _parameters(d: int, shape: int) -> float:
 def _gaussian(
     scatter: FloatArray, weight: float, floor: FloatArray, log_total: float, inverse: FloatArray
 ) -> tuple[float, int]:
-    """The shortest code of a cluster's points and parameters, and the shape that gives it."""
+    """The shortest code of a cluster's points and parameters, and the shape that gives it.
+
+    A full covariance is not fitted where its parameters alone cost too much: its determinant is at
+    least that of the sphere towards which it is drawn.
+    """
     d = scatter.shape[0]
     best = np.inf
-    chosen = FULL
+    chosen = DIAGONAL
     trace = 0.0
     for i in range(d):
         trace += scatter[i, i]
     mean = trace / (weight * d)
-    prior = 0.5 * (d + 2)
-    for shape in range(3):
+    for shape in (DIAGONAL, SPHERICAL):
         log_det = _whitener(scatter, weight, floor, shape, inverse)
         spread = 0.0
         for i in range(d):
-            if shape == FULL:
-                for j in range(i + 1):
-                    drawn = (weight + prior) * floor[j] + prior * mean
-                    spread += drawn * inverse[i, j] * inverse[i, j]
-            else:
-                spread += scatter[i, i] * inverse[i, i] * inverse[i, i]
-        if shape == FULL:
-            spread = (weight + prior) * d - spread
+            spread += scatter[i, i] * inverse[i, i] * inverse[i, i]
         code = 0.5 * (weight * (d * LOG_TAU + log_det) + spread)
         code += 0.5 * _parameters(d, shape) * log_total
         if code < best:
             best = code
             chosen = shape
-    return best, chosen
+    prior = 0.5 * (d + 2)
+    price = 0.5 * _parameters(d, FULL) * log_total
+    if 0.5 * weight * d * (LOG_TAU + np.log(prior * mean / (weight + prior))) + price > best:
+        return best, chosen
+    log_det = _whitener(scatter, weight, floor, FULL, inverse)
+    spread = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            drawn = (weight + prior) * floor[j] + prior * mean
+            spread += drawn * inverse[i, j] * inverse[i, j]
+    spread = (weight + prior) * d - spread
+    code = 0.5 * (weight * (d * LOG_TAU + log_det) + spread) + price
+    return (code, FULL) if code <= best else (best, chosen)
 
 
 @kernel
@@ -450,6 +522,97 @@ def _skewed(
 
 
 @kernel
+def _chains(labels: IntArray, n_clusters: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The first and the last point of every cluster, and the next one of every point, -1 for none.
+
+    The points of a cluster follow one another in their own order.
+    """
+    head, tail = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64)
+    following = np.empty(labels.shape[0], np.int64)
+    for c in range(n_clusters):
+        head[c] = -1
+    for i, c in enumerate(labels):
+        following[i] = -1
+        if c >= 0:
+            if head[c] < 0:
+                head[c] = i
+            else:
+                following[tail[c]] = i
+            tail[c] = i
+    return head, tail, following
+
+
+@kernel
+def _pack(
+    points: FloatArray,
+    weights: FloatArray,
+    i: int,
+    following: IntArray,
+    count: int,
+    packed: FloatArray,
+    room: FloatArray,
+) -> int:
+    """Write a chain of points, coordinate by coordinate, behind `count` others; answer how many.
+
+    Their weights go to the last row of `room`, of shape (4, n).
+    """
+    while i >= 0:
+        room[3, count] = weights[i]
+        for j in range(points.shape[1]):
+            packed[j, count] = points[i, j]
+        count += 1
+        i = following[i]
+    return count
+
+
+@kernel
+def _law(
+    packed: FloatArray,
+    count: int,
+    total: float,
+    floor: FloatArray,
+    student: bool,
+    skewed: bool,
+    room: FloatArray,
+    square: FloatArray,
+    law: FloatArray,
+    told: FloatArray,
+) -> None:
+    """Fit the law of one cluster of packed points; write it, its code and its offset.
+
+    `room` has the weights of the points in its last row; the rest of it and `square`, of shape
+    (3, d, d), are overwritten.
+    """
+    d = packed.shape[0]
+    mean, skew, whitener = law[0], law[1], law[2:]
+    mass = room[3, :count]
+    log_total = math.log(total)
+    weight = 0.0
+    for at in range(count):
+        weight += mass[at]
+    code, peak = _elliptical(
+        packed, mass, weight, log_total, floor, student, room, square, mean, whitener
+    )
+    for j in range(d):
+        skew[j] = 0.0
+    pulled = room[0, :count] if student else mass
+    price = 0.5 * log_total * (_parameters(d, SKEWED) - _parameters(d, DIAGONAL))
+    if skewed and _lopsidedness(packed, pulled) > PROMISING * price:
+        part, mode, trial, slope = room[1, :count], square[0, 0], square[1], square[2, 0]
+        nats, top = _skewed(
+            packed, mass, weight, log_total, floor, student, part, mode, trial, slope
+        )
+        if nats < code:
+            code, peak = nats, top
+            for j in range(d):
+                mean[j], skew[j] = mode[j], slope[j]
+                for m in range(d):
+                    whitener[j, m] = trial[j, m]
+    share = math.log(weight / total)
+    told[0], told[1] = code - weight * share, peak + share
+
+
+@kernel
 def fit_clusters(
     points: FloatArray,
     weights: FloatArray,
@@ -458,12 +621,16 @@ def fit_clusters(
     floor: FloatArray,
     student: bool,
     skewed: bool,
+    keys: KeyArray,
+    places: IntArray,
+    laws: FloatArray,
+    told: FloatArray,
     codes: FloatArray,
     means: FloatArray,
     whiteners: FloatArray,
     offsets: FloatArray,
     skews: FloatArray,
-) -> None:
+) -> float:
     """Fit one law to every cluster and write its code and what is needed to tell its density.
 
     The law is Gaussian, or Student's with 4 degrees of freedom, fitted by reweighting (Lange,
@@ -483,6 +650,9 @@ def fit_clusters(
         Which law.
     skewed : bool
         Whether a cluster may be skewed along the coordinates.
+    keys, places, laws, told : arrays
+        The `Memo` of the same points, total, floor and skewed, in its parts: to hand over a tuple
+        takes as long as thirty arrays.
     codes : float array of shape (K,)
         Receives nats: points, parameters and labels of each cluster.
     means : float array of shape (K, d)
@@ -493,48 +663,189 @@ def fit_clusters(
         Receives the log density at the center plus the log of the cluster's share of the weight.
     skews : float array of shape (K, d)
         Receives the scale below over that above along each coordinate, or 0 for an elliptical law.
+
+    Returns
+    -------
+    float
+        The weight of the points that are in no cluster.
     """
     n, d = points.shape
     n_clusters = codes.shape[0]
-    begin = np.zeros(n_clusters + 2, np.int64)
-    for label in labels:
-        begin[label + 2] += 1
+    memo = Memo(keys, places, laws, told)
+    head, _, following = _chains(labels, n_clusters)
+    packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((3, d, d))
     for c in range(n_clusters):
-        begin[c + 2] += begin[c + 1]
-    members = np.empty(n, np.int64)
+        row, known = _recall(memo, _key(head[c], following, student))
+        if not known:
+            count = _pack(points, weights, head[c], following, 0, packed, room)
+            _law(packed, count, total, floor, student, skewed, room, square, laws[row], told[row])
+        codes[c], offsets[c] = told[row, 0], told[row, 1]
+        for j in range(d):
+            means[c, j], skews[c, j] = laws[row, 0, j], laws[row, 1, j]
+            for m in range(d):
+                whiteners[c, j, m] = laws[row, 2 + j, m]
+    outside = 0.0
     for i in range(n):
-        members[begin[labels[i] + 1]] = i
-        begin[labels[i] + 1] += 1
-    packed = np.empty((d, n))
-    room = np.empty((4, n))
-    square = np.empty((2, d, d))
-    mode, skew = np.empty(d), np.empty(d)
-    log_total = math.log(total)
-    for c in range(n_clusters):
-        own = members[begin[c] : begin[c + 1]]
-        mass = room[3, : own.shape[0]]
-        weight = 0.0
-        for at in range(own.shape[0]):
-            mass[at] = weights[own[at]]
-            weight += mass[at]
-            for j in range(d):
-                packed[j, at] = points[own[at], j]
-        code, peak = _elliptical(
-            packed, mass, weight, log_total, floor, student, room, square, means[c], whiteners[c]
-        )
-        skews[c] = 0.0
-        pulled = room[0, : own.shape[0]] if student else mass
-        price = 0.5 * log_total * (_parameters(d, SKEWED) - _parameters(d, DIAGONAL))
-        if skewed and _lopsidedness(packed, pulled) > PROMISING * price:
-            part, trial = room[1, : own.shape[0]], square[1]
-            told, top = _skewed(
-                packed, mass, weight, log_total, floor, student, part, mode, trial, skew
-            )
-            if told < code:
-                code, peak = told, top
-                means[c], whiteners[c], skews[c] = mode, trial, skew
-        share = math.log(weight / total)
-        codes[c], offsets[c] = code - weight * share, peak + share
+        if labels[i] < 0:
+            outside += weights[i]
+    return outside
+
+
+@kernel
+def _nearest_pairs(centers: FloatArray, near: int) -> IntArray:
+    """The pairs of every cluster with its nearest others, each once, the lower one first."""
+    k = centers.shape[0]
+    width = min(near, k - 1)
+    close, squares = np.empty((k, width), np.int64), np.empty(width)
+    pairs = np.empty((2, k * width), np.int64)
+    for a in range(k):
+        found = 0
+        for b in range(k):
+            if b == a:
+                continue
+            square = 0.0
+            for j in range(centers.shape[1]):
+                square += (centers[a, j] - centers[b, j]) ** 2
+            if found == width and square >= squares[width - 1]:
+                continue
+            at = min(found, width - 1)
+            while at > 0 and squares[at - 1] > square:
+                squares[at], close[a, at] = squares[at - 1], close[a, at - 1]
+                at -= 1
+            squares[at], close[a, at] = square, b
+            found = min(found + 1, width)
+    made = 0
+    for a in range(k):
+        for b in close[a]:
+            told = False
+            if b < a:
+                for other in close[b]:
+                    told |= other == a
+            if not told:
+                pairs[0, made], pairs[1, made] = (a, b) if a < b else (b, a)
+                made += 1
+    return pairs[:, :made]
+
+
+@kernel
+def _merge_pairs(pairs: IntArray, rises: FloatArray, a: int, b: int, met: IntArray) -> int:
+    """Redirect the pairs of cluster b to a, each pair once; answer how many are left.
+
+    Those of a are to be measured anew: their rises become nan. `met`, one entry per cluster, is
+    overwritten.
+    """
+    left = 0
+    for c in range(met.shape[0]):
+        met[c] = -1
+    for e in range(rises.shape[0]):
+        one, other = pairs[0, e], pairs[1, e]
+        rise = rises[e]
+        if one in (a, b) or other in (a, b):
+            third = other if one in (a, b) else one
+            if third in (a, b) or met[third] >= 0:
+                continue
+            met[third] = e
+            one, other, rise = (a, third, np.nan) if a < third else (third, a, np.nan)
+        pairs[0, left], pairs[1, left], rises[left] = one, other, rise
+        left += 1
+    return left
+
+
+@kernel
+def join_clusters(
+    points: FloatArray,
+    weights: FloatArray,
+    labels: IntArray,
+    total: float,
+    floor: FloatArray,
+    student: bool,
+    skewed: bool,
+    keys: KeyArray,
+    places: IntArray,
+    laws: FloatArray,
+    told: FloatArray,
+    near: int,
+    wanted: int,
+    length: float,
+    own: FloatArray,
+    joined: IntArray,
+) -> float:
+    """Merge clusters pair by pair, the pair first whose union lengthens the description least.
+
+    Parameters
+    ----------
+    points, weights, labels, total, floor, student, skewed, keys, places, laws, told
+        As for `fit_clusters`.
+    near : int
+        With how many nearest clusters a cluster may be joined.
+    wanted : int
+        Clusters to merge down to; 0: merge while that shortens the description.
+    length : float
+        Length of the description.
+    own : float array of shape (K,)
+        The codes of the clusters; overwritten.
+    joined : int array of shape (n,)
+        Receives 0 .. K' - 1, or -1.
+
+    Returns
+    -------
+    float
+        The length of the description after that.
+    """
+    n, d = points.shape
+    k = own.shape[0]
+    memo = Memo(keys, places, laws, told)
+    head, tail, following = _chains(labels, k)
+    packed, room, square = np.empty((d, n)), np.empty((4, n)), np.empty((3, d, d))
+    centers, marks = np.zeros((k, d)), np.empty(k, np.uint64)
+    for c in range(k):
+        marks[c] = _key(head[c], following, student)
+        count = _pack(points, weights, head[c], following, 0, packed, room)
+        for j in range(d):
+            for at in range(count):
+                centers[c, j] += packed[j, at]
+            centers[c, j] /= count
+    pairs = _nearest_pairs(centers, near)
+    rises = np.empty(pairs.shape[1])
+    for e in range(rises.shape[0]):
+        rises[e] = np.nan
+    met = np.empty(k, np.int64)
+    alive, left = k, pairs.shape[1]
+    while alive > max(wanted, 1) and left > 0:
+        best = 0
+        for e in range(left):
+            a, b = pairs[0, e], pairs[1, e]
+            if math.isnan(rises[e]):
+                row, known = _recall(memo, marks[a] + marks[b])
+                if not known:
+                    law, sums = laws[row], told[row]
+                    count = _pack(points, weights, head[a], following, 0, packed, room)
+                    count = _pack(points, weights, head[b], following, count, packed, room)
+                    _law(packed, count, total, floor, student, skewed, room, square, law, sums)
+                rises[e] = told[row, 0] - (own[a] + own[b])
+            if rises[e] < rises[best] or (
+                rises[e] == rises[best]
+                and (a < pairs[0, best] or (a == pairs[0, best] and b < pairs[1, best]))
+            ):
+                best = e
+        if wanted == 0 and rises[best] >= 0.0:
+            break
+        a, b = pairs[0, best], pairs[1, best]
+        length += rises[best]
+        own[a] += own[b] + rises[best]
+        marks[a] += marks[b]
+        following[tail[a]], tail[a], head[b] = head[b], tail[b], -1
+        alive -= 1
+        left = _merge_pairs(pairs, rises[:left], a, b, met)
+    for i in range(n):
+        joined[i] = -1
+    for c in range(k):
+        i = head[c]
+        while i >= 0:
+            joined[i] = c
+            i = following[i]
+    number_clusters(joined, weights, 0.0, joined)
+    return length
 
 
 @kernel
@@ -590,6 +901,24 @@ def nearest_law(
 
 
 @kernel
+def reassign(
+    points: FloatArray,
+    weights: FloatArray,
+    means: FloatArray,
+    whiteners: FloatArray,
+    offsets: FloatArray,
+    skews: FloatArray,
+    noise: float,
+    student: bool,
+    least: float,
+    labels: IntArray,
+) -> None:
+    """`nearest_law`, then `number_clusters`: see there; `labels` receives the outcome."""
+    nearest_law(points, means, whiteners, offsets, skews, noise, student, labels)
+    number_clusters(labels, weights, least, labels)
+
+
+@kernel
 def number_clusters(labels: IntArray, weights: FloatArray, least: float, out: IntArray) -> int:
     """Number clusters by their first point; those of too little weight become noise.
 
@@ -601,7 +930,7 @@ def number_clusters(labels: IntArray, weights: FloatArray, least: float, out: In
     least : float
         A lighter cluster is none.
     out : int array of shape (n,)
-        Receives 0 .. K - 1, or -1.
+        Receives 0 .. K - 1, or -1; may be `labels` itself.
 
     Returns
     -------

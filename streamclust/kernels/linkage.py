@@ -253,55 +253,98 @@ def ward_linkage(
 
 
 @kernel
-def best_cut(
-    left: IntArray,
-    right: IntArray,
-    codes: FloatArray,
-    noise: FloatArray,
-    penalty: float,
-    labels: IntArray,
-) -> float:
-    """The cut of a hierarchy with the shortest sum of codes; exact dynamic programme.
+def bridge_components(points: FloatArray, first: IntArray, second: IntArray) -> IntArray:
+    """Edges that connect a graph: every component to the one of nearest mean, again until one.
 
     Parameters
     ----------
-    left, right : int array of shape (n - 1,)
-        The merges, children before parents; the last one is the root.
-    codes : float array of shape (2 n - 1,)
-        Code of each node as a cluster, nats.
-    noise : float array of shape (n,)
-        Code of each point as noise, nats.
-    penalty : float
-        Added for every cluster, nats.
-    labels : int array of shape (n,)
-        Receives 0, 1, ... and -1 for noise.
+    points : float array of shape (n, d)
+    first, second : int array of shape (m,)
+        Ends of the edges.
 
     Returns
     -------
-    float
-        The length of the cut, penalties included.
+    int array of shape (2, b)
+        The lower and the higher end of every new edge: the point of one component that is nearest
+        to the other's mean, and the other's point that is nearest to it.
     """
-    n = noise.shape[0]
-    best = np.empty(2 * n - 1)
-    whole = np.empty(2 * n - 1, np.bool_)
+    n, d = points.shape
+    parent, part, following = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
-        best[i] = noise[i]
-    for t in range(n - 1):
-        parts = best[left[t]] + best[right[t]]
-        one = codes[n + t] + penalty
-        whole[n + t] = one <= parts
-        best[n + t] = one if one <= parts else parts
-    label = np.empty(2 * n - 1, np.int64)
-    label[2 * n - 2] = -1
-    found = 0
-    for t in range(n - 2, -1, -1):
-        node = n + t
-        if label[node] < 0 and whole[node]:
-            label[node] = found
-            found += 1
-        label[left[t]] = label[node]
-        label[right[t]] = label[node]
-    for i in range(n):
-        labels[i] = label[i]
-    total: float = best[2 * n - 2]
+        parent[i] = i
+    for e in range(first.shape[0]):
+        a, b = _root(parent, first[e]), _root(parent, second[e])
+        parent[b] = a
+    bridges = np.empty((2, n), np.int64)
+    made = 0
+    while True:
+        count = 0
+        for i in range(n):
+            part[i] = -1
+        for i in range(n):  # components are numbered by their first point
+            root = _root(parent, i)
+            if part[root] < 0:
+                part[root] = count
+                count += 1
+        if count == 1:
+            return bridges[:, :made]
+        head, other = np.empty(count, np.int64), np.empty(count, np.int64)
+        mean = np.empty((count, d))
+        for c in range(count):
+            head[c] = -1
+        for i in range(n - 1, -1, -1):
+            c = part[_root(parent, i)]
+            following[i], head[c] = head[c], i
+        for c in range(count):
+            _mean(points, head[c], following, mean[c])
+        for a in range(count):
+            least = np.inf
+            for b in range(count):
+                square = _square(mean[a], mean[b])
+                if b != a and square < least:
+                    least, other[a] = square, b
+        for a in range(count):
+            b = other[a]
+            if other[b] == a and b < a:
+                continue  # the pair is joined already
+            i = _nearest(points, head[a], following, mean[b])
+            j = _nearest(points, head[b], following, points[i])
+            bridges[0, made], bridges[1, made] = (i, j) if i < j else (j, i)
+            made += 1
+            parent[_root(parent, j)] = _root(parent, i)
+
+
+@kernel
+def _mean(points: FloatArray, i: int, following: IntArray, mean: FloatArray) -> None:
+    """Write the mean of a chain of points."""
+    count = 0
+    for j in range(mean.shape[0]):
+        mean[j] = 0.0
+    while i >= 0:
+        count += 1
+        for j in range(mean.shape[0]):
+            mean[j] += points[i, j]
+        i = following[i]
+    for j in range(mean.shape[0]):
+        mean[j] /= count
+
+
+@kernel
+def _square(one: FloatArray, other: FloatArray) -> float:
+    """The squared distance of two places."""
+    total = 0.0
+    for j in range(one.shape[0]):
+        total += (one[j] - other[j]) ** 2
     return total
+
+
+@kernel
+def _nearest(points: FloatArray, i: int, following: IntArray, place: FloatArray) -> int:
+    """The point of a chain that is nearest to a place."""
+    best, least = i, np.inf
+    while i >= 0:
+        square = _square(points[i], place)
+        if square < least:
+            best, least = i, square
+        i = following[i]
+    return best

@@ -43,7 +43,11 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
     for sweep in range(sweeps):
         here, total = 0.0, 0.0
         for i in range(n):
-            norm[i] = length(x[i], c, p)
+            square = 0.0
+            if p == 2.0:  # as in `length`, whose call takes longer than this
+                for j in range(d):
+                    square += (x[i, j] - c[j]) * (x[i, j] - c[j])
+            norm[i] = np.sqrt(square) if TINY < square < np.inf else length(x[i], c, p)
             total += weights[i]
             if norm[i] == 0.0:
                 here += weights[i]
@@ -55,16 +59,125 @@ def descend(x: FloatArray, weights: FloatArray, c: FloatArray, p: float, sweeps:
         step[:] = 0.0
         for i in range(n):
             far = max(norm[i], floor)
-            for j in range(d):
-                u = x[i, j] - c[j]
-                w = weights[i] / far if far > 0.0 else 0.0
-                if p != 2.0:
-                    w *= max(abs(u) / far, NEAR) ** (p - 2.0) if far > 0.0 else 0.0
-                pull[j] += w
-                step[j] += w * u
+            if far == 0.0:
+                continue
+            w = weights[i] / far
+            if p == 2.0:
+                for j in range(d):
+                    pull[j] += w
+                    step[j] += w * (x[i, j] - c[j])
+            else:
+                for j in range(d):
+                    u = x[i, j] - c[j]
+                    along = w * max(abs(u) / far, NEAR) ** (p - 2.0)
+                    pull[j] += along
+                    step[j] += along * u
         for j in range(d):
             if pull[j] > 0.0:
                 c[j] += damp * step[j] / pull[j]
+
+
+@kernel
+def lower_median(values: FloatArray, weights: FloatArray) -> float:
+    """Return the lower weighted median: where half of the weight is reached; shapes (n,)."""
+    order = np.argsort(values)
+    total = 0.0
+    for i in order:
+        total += weights[i]
+    mass = 0.0
+    for i in order:
+        mass += weights[i]
+        if not mass < 0.5 * total:
+            return float(values[i])
+    return float(values[order[-1]])
+
+
+@kernel
+def grouped(members: IntArray, k: int) -> tuple[IntArray, IntArray]:
+    """Return the rows of the groups 0 .. k - 1 one after the other, and where each begins (k + 1,).
+
+    Rows of a group below 0 are left out.
+    """
+    starts = np.zeros(k + 1, dtype=np.int64)
+    for group in members:
+        if group >= 0:
+            starts[group + 1] += 1
+    for group in range(k):
+        starts[group + 1] += starts[group]
+    rows, at = np.empty(starts[k], dtype=np.int64), starts.copy()
+    for i in range(members.size):
+        if members[i] >= 0:
+            rows[at[members[i]]] = i
+            at[members[i]] += 1
+    return rows, starts
+
+
+@kernel
+def group_medians(
+    points: FloatArray,
+    weights: FloatArray,
+    members: IntArray,
+    frame_weights: FloatArray,
+    p: float,
+    sweeps: int,
+    found: FloatArray,
+) -> None:
+    """Find the l_p median of every group: sweeps from its coordinate-wise median.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+    weights : float array of shape (n,)
+    members : int array of shape (n,)
+        The group of each point, 0 .. k - 1 and every one used, or -1.
+    frame_weights : float array of shape (d,)
+        Features of weight 0 do not count.
+    p : float
+    sweeps : int
+        None are made where p is 1.
+    found : float array of shape (k, d), written
+    """
+    k, d = found.shape
+    rows, starts = grouped(members, k)
+    counted = np.flatnonzero(frame_weights > 0.0)
+    for group in range(k):
+        mine = rows[starts[group] : starts[group + 1]]
+        column, own = np.empty(mine.size), weights[mine]
+        for j in range(d):
+            for at in range(mine.size):
+                column[at] = points[mine[at], j]
+            found[group, j] = lower_median(column, own)
+        if p != 1.0 and mine.size > 2 and counted.size > 0:
+            x, c = np.empty((mine.size, counted.size)), np.empty(counted.size)
+            for j in range(counted.size):
+                unit = frame_weights[counted[j]]
+                c[j] = found[group, counted[j]] * unit
+                for at in range(mine.size):
+                    x[at, j] = points[mine[at], counted[j]] * unit
+            descend(x, own, c, p, sweeps)
+            for j in range(counted.size):
+                found[group, counted[j]] = c[j] / frame_weights[counted[j]]
+
+
+@kernel
+def group_spreads(
+    values: FloatArray, weights: FloatArray, members: IntArray, told: FloatArray
+) -> None:
+    """Find the lower weighted median of every group's values, and that of the distances to it.
+
+    Parameters
+    ----------
+    values, weights : float arrays of shape (n,)
+    members : int array of shape (n,)
+        As in `group_medians`.
+    told : float array of shape (k, 2), written
+    """
+    rows, starts = grouped(members, told.shape[0])
+    for group in range(told.shape[0]):
+        mine = rows[starts[group] : starts[group + 1]]
+        theirs, own = values[mine], weights[mine]
+        told[group, 0] = lower_median(theirs, own)
+        told[group, 1] = lower_median(np.abs(theirs - told[group, 0]), own)
 
 
 @kernel

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels.compiled import kernel
+from streamclust.kernels.compiled import inlined_kernel, kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+PART = 8
 
 
 @kernel
@@ -67,8 +72,8 @@ def leaf_nearest(
     squares : float array of shape (m, width)
         Receives their squared distances.
     """
-    d, n = columns.shape
-    gaps = np.empty(n)
+    n = columns.shape[1]
+    gaps, hits = np.empty(n), np.empty(n, np.int64)
     squares[:] = np.inf
     near[:] = n
     for leaf in range(bounds.shape[0]):
@@ -77,46 +82,167 @@ def leaf_nearest(
             other = leaf ^ step  # the sibling, then the cousins: near leaves come early
             if _between(boxes, other, leaf) > limit:
                 continue
-            begin, first = bounds[other, 0], np.uint64(bounds[other, 0])
-            length = np.uint64(bounds[other, 1] - begin)
+            begin, end = bounds[other, 0], bounds[other, 1]
             limit = -np.inf
             for at in range(bounds[leaf, 0], bounds[leaf, 1]):
                 row = rows[at]
                 if row < 0:
                     continue
-                worst, hits = squares[row, width - 1], 0
+                worst = squares[row, width - 1]
                 if _beside(boxes, other, columns, at) <= worst:
-                    for i in range(length):
-                        gaps[i] = 0.0
-                    for j in range(d):
-                        own = columns[j, at]
-                        for i in range(length):
-                            gap = columns[j, first + i] - own
-                            gaps[i] += gap * gap
-                    for i in range(length):
-                        hits += gaps[i] <= worst
-                if hits > 0:
-                    for i in range(bounds[other, 1] - begin):
-                        if gaps[i] <= worst and begin + i != at:
-                            _insert(gaps[i], names[begin + i], row, near, squares)
-                            worst = squares[row, width - 1]
+                    found = _within(columns, at, begin, end, worst, gaps, hits)
+                    mine, far = near[row], squares[row]
+                    for hit in hits[:found]:
+                        square, name = gaps[hit], names[begin + hit]
+                        if square < worst or (square == worst and name < mine[width - 1]):
+                            _insert(square, name, mine, far)
+                            worst = far[width - 1]
                 limit = max(limit, worst)
 
 
+@inlined_kernel
+def _within(
+    columns: FloatArray,
+    at: int,
+    begin: int,
+    end: int,
+    worst: float,
+    gaps: FloatArray,
+    hits: IntArray,
+) -> int:
+    """Find the points of a range whose squared distance is at most `worst`; answer how many.
+
+    `gaps` receives the squared distances, `hits` which of them are so small. After every few
+    features it is seen whether any can still be.
+    """
+    d, first, length = columns.shape[0], np.uint64(begin), np.uint64(end - begin)
+    for i in range(length):
+        gaps[i] = 0.0
+    for part in range(0, d, PART):
+        for j in range(part, min(part + PART, d)):
+            own = columns[j, at]
+            for i in range(length):
+                gap = columns[j, first + i] - own
+                gaps[i] += gap * gap
+        found = 0
+        for i in range(length):
+            found += gaps[i] <= worst
+        if found == 0:
+            return 0
+    if begin <= at < end:
+        gaps[at - begin] = np.nan  # the point itself
+    found = 0
+    for i in range(end - begin):
+        hits[found] = i  # no branch: which points are near is hard to foretell
+        found += gaps[i] <= worst
+    return found
+
+
 @kernel
-def _insert(square: float, name: int, row: int, near: IntArray, squares: FloatArray) -> None:
-    """Put a point among the nearest ones of a row, if it is nearer than the last of them."""
-    slot = near.shape[1] - 1
-    worst = squares[row, slot]
-    if square > worst or (square == worst and name > near[row, slot]):
-        return
+def _insert(square: float, name: int, near: IntArray, squares: FloatArray) -> None:
+    """Put a point among the nearest ones instead of the last of them, which is farther."""
+    slot = near.shape[0] - 1
     while slot > 0 and (
-        squares[row, slot - 1] > square
-        or (squares[row, slot - 1] == square and near[row, slot - 1] > name)
+        squares[slot - 1] > square or (squares[slot - 1] == square and near[slot - 1] > name)
     ):
-        squares[row, slot], near[row, slot] = squares[row, slot - 1], near[row, slot - 1]
+        squares[slot], near[slot] = squares[slot - 1], near[slot - 1]
         slot -= 1
-    squares[row, slot], near[row, slot] = square, name
+    squares[slot], near[slot] = square, name
+
+
+@kernel
+def count_ties(
+    squares: FloatArray, k: int, tie: float, more: bool, last: bool, kept: IntArray
+) -> None:
+    """Tell how many of the nearest points of each row are neighbours: k, and what ties with them.
+
+    Parameters
+    ----------
+    squares : float array of shape (m, width)
+        Squared distances, nearest first; width >= k.
+    k : int
+    tie : float
+        Relative difference below which two distances are tied.
+    more : bool
+        Whether there are more points than these.
+    last : bool
+        Whether no more of them will be looked at. Ties that may go on are then not kept at all,
+        but for k where nothing is nearer.
+    kept : int array of shape (m,)
+        Receives the numbers; -1 where ties may go on and more will be looked at.
+    """
+    width = squares.shape[1]
+    for row in range(squares.shape[0]):
+        far = math.sqrt(squares[row, k - 1])
+        count = k
+        while count < width and math.sqrt(squares[row, count]) <= far * (1.0 + tie):
+            count += 1
+        if more and count == width:
+            count = k if last else -1
+            while (
+                last and count > 0 and not (math.sqrt(squares[row, count - 1]) < far * (1.0 - tie))
+            ):
+                count -= 1
+            if count == 0:
+                count = k
+        kept[row] = count
+
+
+@kernel
+def _by_end(ends: IntArray, order: IntArray, n: int) -> IntArray:
+    """Some edges, given in an order, by one of their ends; those of the same end keep theirs."""
+    start = np.zeros(n + 1, np.int64)
+    for end in ends:
+        start[end + 1] += 1
+    for i in range(n):
+        start[i + 1] += start[i]
+    sorted_ = np.empty(order.shape[0], np.int64)
+    for e in order:
+        sorted_[start[ends[e]]] = e
+        start[ends[e]] += 1
+    return sorted_
+
+
+@kernel
+def pair_up(
+    source: IntArray,
+    target: IntArray,
+    n: int,
+    first: IntArray,
+    second: IntArray,
+    mutual: BoolArray,
+) -> int:
+    """Make undirected edges of directed ones, each once, sorted by their ends.
+
+    Parameters
+    ----------
+    source, target : int array of shape (m,)
+        Below n; no pair comes twice.
+    n : int
+    first, second : int array of shape (m,)
+        Receive the ends, the lower one first.
+    mutual : bool array of shape (m,)
+        Receives whether both directions were there.
+
+    Returns
+    -------
+    int
+        How many edges there are.
+    """
+    m = source.shape[0]
+    low, high, order = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+    for e in range(m):
+        a, b = source[e], target[e]
+        order[e] = e
+        low[e], high[e] = (a, b) if a < b else (b, a)
+    count = 0
+    for e in _by_end(low, _by_end(high, order, n), n):
+        if count > 0 and first[count - 1] == low[e] and second[count - 1] == high[e]:
+            mutual[count - 1] = True
+            continue
+        first[count], second[count], mutual[count] = low[e], high[e], False
+        count += 1
+    return count
 
 
 @kernel

@@ -50,6 +50,9 @@ N_DESK = 33
 # What `assign` answers instead of a slot.
 NOWHERE, REFUSED = -1, -2
 
+FEW_ROWS = 8  # a block of so few takes no look at all centers at once
+LOOK_ROWS = 256  # rows after which such a look is at where the centers are by then
+LOOK_FEATURES = 16  # the first features, which such a look is confined to
 CLIP = 10.0  # a single wild feature must not decide a distance alone
 LARGEST = 1e150
 STEP_FLOOR = 0.01  # the online median forgets: drift is followed
@@ -194,19 +197,29 @@ def nearest(
     k: int,
     p: float,
     first: int,
+    squares: FloatArray,
+    moved: FloatArray,
 ) -> tuple[int, float, int, float]:
     """Return slot and distance of the nearest center, and of the nearest one whose fence holds.
 
     Of equal ones the lower slot. The answer does not depend on `first`, a slot below k that is
-    looked at before the others: a near one saves most of their arithmetic.
+    looked at before the others: a near one saves most of their arithmetic. Nor does it depend on
+    `squares`, least squares of the distances to where the centers were, and `moved`, how far each
+    has moved since at the most: by the triangle inequality they spare the far ones. Both may be
+    empty.
     """
     slot, best, inside, best_inside = -1, np.inf, -1, np.inf
+    bounded = squares.shape[0] > 0
     for turn in range(-1, k):
         c = first if turn < 0 else turn
         if k == 0 or turn == first:
             continue
         fence = stats[c, FENCE]
         limit = max(best, min(best_inside, fence))
+        if bounded:
+            reach = (limit + moved[c]) * (1.0 + 1e-6)  # the margin keeps roundings from deciding
+            if squares[c] > reach * reach:
+                continue
         if p == 2.0:
             dist = euclid(row, centers[c], weights, limit)
         else:
@@ -218,23 +231,37 @@ def nearest(
     return slot, best, inside, best_inside
 
 
-@kernel
-def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> int:
-    """Fade the weights of the outlier store and drop what has faded away; return the lightest."""
-    d = micro.shape[0] - 1
-    lightest, least, m = 0, np.inf, 0
-    while m < counts[N_MICRO]:
-        weight = micro[d, m] * fade
-        micro[d, m] = weight
-        if weight < FADED:
-            counts[N_MICRO] -= 1
+@inlined_kernel
+def fade_store(micro: FloatArray, counts: IntArray, fade: float) -> None:
+    """Fade the weights of the outlier store and drop what has faded away."""
+    d, n = micro.shape[0] - 1, counts[N_MICRO]
+    faded = 0
+    for m in range(n):
+        micro[d, m] *= fade
+        faded += micro[d, m] < FADED
+    m = 0
+    while faded > 0:
+        if micro[d, m] < FADED:
+            n, faded = n - 1, faded - 1
             for j in range(d + 1):
-                micro[j, m] = micro[j, counts[N_MICRO]]
-            continue
-        if weight < least:
-            lightest, least = m, weight
-        m += 1
-    return lightest
+                micro[j, m] = micro[j, n]
+        else:
+            m += 1
+    counts[N_MICRO] = n
+
+
+@inlined_kernel
+def squares_across(
+    point: FloatArray, across: FloatArray, weights: FloatArray, found: FloatArray
+) -> None:
+    """Tell into `found` the squares of what `distances_across` tells for p = 2."""
+    n = found.shape[0]
+    found[:] = 0.0
+    for j in range(weights.shape[0]):
+        value, weight = point[j], weights[j]
+        for m in range(n):
+            z = min(abs(value - across[j, m]) * weight, CLIP)
+            found[m] += z * z
 
 
 @kernel
@@ -247,21 +274,16 @@ def distances_across(
     registers.
     """
     n, d = found.shape[0], weights.shape[0]
-    if p != 2.0:
-        place = np.empty(d)
+    if p == 2.0:
+        squares_across(point, across, weights, found)
         for m in range(n):
-            for j in range(d):
-                place[j] = across[j, m]
-            found[m] = distance(point, place, weights, p)
+            found[m] = np.sqrt(found[m])
         return
-    found[:] = 0.0
-    for j in range(d):
-        value, weight = point[j], weights[j]
-        for m in range(n):
-            z = min(abs(value - across[j, m]) * weight, CLIP)
-            found[m] += z * z
+    place = np.empty(d)
     for m in range(n):
-        found[m] = np.sqrt(found[m])
+        for j in range(d):
+            place[j] = across[j, m]
+        found[m] = distance(point, place, weights, p)
 
 
 @kernel
@@ -284,7 +306,10 @@ def nearest_slots(
     found = np.empty(points.shape[0], dtype=np.int64)
     for i in range(points.shape[0]):
         guess = hints[i]
-        slot, best = guess, distance(points[i], centers[guess], weights, p)
+        if p == 2.0:
+            slot, best = guess, euclid(points[i], centers[guess], weights, np.inf)
+        else:
+            slot, best = guess, distance(points[i], centers[guess], weights, p)
         reach = 2.0 * best * (1.0 + d * 1e-15)
         for turn in range(k):
             c = order[guess, turn]
@@ -300,7 +325,7 @@ def nearest_slots(
     return found
 
 
-@kernel
+@inlined_kernel
 def store_outlier(
     row: FloatArray, weights: FloatArray, micro: FloatArray, counts: IntArray, gauges: FloatArray
 ) -> tuple[int, float]:
@@ -314,17 +339,24 @@ def store_outlier(
     d, p, now = weights.shape[0], gauges[P], gauges[NOW]
     fade = np.exp(-2.0 * gauges[DECAY] * (now - gauges[LAST_OUTLIER]))
     gauges[LAST_OUTLIER] = now
-    lightest = fade_store(micro, counts, fade)
+    fade_store(micro, counts, fade)
     n = counts[N_MICRO]
     apart = np.empty(n)
-    distances_across(row, micro, weights, p, apart)
     touched, best, around = -1, 0.5 * gauges[REACH], 0.0
     radius = FIRST_REACH * gauges[REACH]
+    limit = radius
+    if p == 2.0:
+        squares_across(row, micro, weights, apart)
+        limit = radius * radius * (1.0 + 1e-12)
+    else:
+        distances_across(row, micro, weights, p, apart)
     for m in range(n):
-        if apart[m] <= radius:
-            around += micro[d, m]
-        if apart[m] <= best:
-            touched, best = m, apart[m]
+        if apart[m] <= limit:
+            dist = np.sqrt(apart[m]) if p == 2.0 else apart[m]
+            if dist <= radius:
+                around += micro[d, m]
+            if dist <= best:
+                touched, best = m, dist
     weight = row[d + 1]
     if touched >= 0:
         micro[d, touched] += weight
@@ -336,7 +368,10 @@ def store_outlier(
         counts[N_MICRO] += 1
         around += weight
     else:
-        touched, around = lightest, np.inf
+        touched, around = 0, np.inf
+        for m in range(1, n):
+            if micro[d, m] < micro[d, touched]:
+                touched = m
     for j in range(d):
         micro[j, touched] = row[j]
     micro[d, touched] = weight
@@ -389,7 +424,10 @@ def gather(
     micro[d, scratch] = total
     if shell > 0.5 * total:
         return False
-    return nearest(group, weights, centers, stats, counts[N_CENTERS], p, 0)[2] < 0
+    return (
+        nearest(group, weights, centers, stats, counts[N_CENTERS], p, 0, apart[:0], apart[:0])[2]
+        < 0
+    )
 
 
 @inlined_kernel
@@ -402,8 +440,12 @@ def arrive(
     placed: FloatArray,
     stats: FloatArray,
     gauges: FloatArray,
+    moved: FloatArray,
 ) -> bool:
-    """Let a row arrive at its center; tell whether the center left the place the tree knows."""
+    """Let a row arrive at its center; tell whether the center left the place the tree knows.
+
+    How far it moves at the most is added to its entry of `moved`, which may be empty.
+    """
     d = weights.shape[0]
     now, weight = gauges[NOW], row[d + 1]
     s = stats[slot]
@@ -422,9 +464,11 @@ def arrive(
     if dist > 0.0:
         length = min(1.0, share * weight) * min(s[SCALE], dist)
         step(row, centers[slot], weights, dist, length, gauges[P])
+        if moved.shape[0] > 0:
+            moved[slot] += length if dist < CLIP else np.inf  # a clipped feature may move further
     if int(s[STEPS]) % MOVE_CHECK == 0:
-        moved = distance(centers[slot], placed[slot], weights, gauges[P])
-        return bool(moved > MOVE_SHARE * s[SCALE])
+        left = distance(centers[slot], placed[slot], weights, gauges[P])
+        return bool(left > MOVE_SHARE * s[SCALE])
     return False
 
 
@@ -473,7 +517,7 @@ def judge(
         gauges[LOOK_SQUARES] += relative * relative
 
 
-@kernel
+@inlined_kernel
 def observe(
     rows: FloatArray,
     frame: FloatArray,
@@ -500,8 +544,18 @@ def observe(
     # What changes by one with every row, or not at all, is worked out once for the whole block.
     k, one_later = counts[N_CENTERS], np.exp(-gauges[DECAY])
     place, watched = counts[TICK] % recent.shape[0], counts[TICK] % max(k, 1)
+    # Rows of a block are seen beside all centers at once, as these were some rows before.
+    bounded = n > FEW_ROWS and gauges[P] == 2.0
+    seen = min(d, LOOK_FEATURES) if bounded else 0
+    across, squares = np.empty((seen, k if bounded else 0)), np.empty(k if bounded else 0)
+    moved = np.empty(len(squares))
     for i in range(n):
         row = rows[i]
+        if bounded and i % LOOK_ROWS == 0:
+            moved[:] = 0.0
+            for j in range(seen):
+                for c in range(k):
+                    across[j, c] = centers[c, j]
         for j in range(d):
             if not abs(row[j]) <= LARGEST:
                 return i, BAD_VALUE
@@ -537,14 +591,18 @@ def observe(
         admit(row, key, slots, heap)
         if k > 0 or gauges[REACH] > 0.0:
             leaf = route(row, table) if k > 0 else 0
-            _, near, slot, dist = nearest(row, weights, centers, stats, k, gauges[P], leaf)
+            if bounded:
+                squares_across(row[:seen], across, weights[:seen], squares)
+            _, near, slot, dist = nearest(
+                row, weights, centers, stats, k, gauges[P], leaf, squares, moved
+            )
             outside = 1.0 if slot < 0 else 0.0
             gauges[NOISE_SHARE] += SHARE_STEP * (outside - gauges[NOISE_SHARE])
             if k > 0:
                 gauges[COST] += SHARE_STEP * (near - gauges[COST])
             if slot >= 0:
                 judge(row, slot, dist, leaf, weights, centers, stats, counts, gauges)
-                if arrive(row, slot, dist, weights, centers, placed, stats, gauges):
+                if arrive(row, slot, dist, weights, centers, placed, stats, gauges, moved):
                     counts[ALERTS] |= MOVED
                     counts[MOVED_SLOT] = slot
             else:
@@ -617,7 +675,8 @@ def answer(
             if dist <= fence:
                 return slot
         return NOWHERE
-    near, _, inside, _ = nearest(row, weights, centers, stats, k, p, slot)
+    none = weights[:0]
+    near, _, inside, _ = nearest(row, weights, centers, stats, k, p, slot, none, none)
     return inside if inside >= 0 or gauges[FENCED] else near
 
 
@@ -626,7 +685,9 @@ def observe_at(desk: int, row: int, n: int) -> int:
     """`observe` the n rows at the address `row`; return 4 * (where it stopped) + why.
 
     A compiled call costs about .15 us for every array among its arguments (measured), ten times
-    what it takes to find one through the desk. `desk` is the address of `Desk.places`.
+    what it takes to find one through the desk. `desk` is the address of `Desk.places`. Such arrays
+    have no owner: where `observe` is part of this kernel the compiler knows it, and leaves out
+    about 30 calls a row that count the users of arrays.
     """
     at = ints_at(desk, N_DESK)
     d = at[AT_FRAME + 2]

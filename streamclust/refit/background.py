@@ -14,7 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamclust.kernels.background import kth_least, weigh_background
 from streamclust.refit.code import LEAST
+from streamclust.refit.graph import Nearest, nearest_points
 from streamclust.results import FloatArray
 
 BoolArray = NDArray[np.bool_]
@@ -35,7 +37,9 @@ BLOCK = 1 << 22
 """Entries of a block of distances (32 MB)."""
 
 
-def background(points: FloatArray, weights: FloatArray, seed: int = 0) -> BoolArray:
+def background(
+    points: FloatArray, weights: FloatArray, seed: int = 0, known: Nearest | None = None
+) -> BoolArray:
     """Tell which points are background.
 
     Parameters
@@ -46,6 +50,8 @@ def background(points: FloatArray, weights: FloatArray, seed: int = 0) -> BoolAr
         A point of the weight of a cluster is none.
     seed : int
         Draws the uniform points.
+    known : Nearest, optional
+        The nearest other points of each point, where they are known already.
 
     Returns
     -------
@@ -58,25 +64,19 @@ def background(points: FloatArray, weights: FloatArray, seed: int = 0) -> BoolAr
         return none
     low, high = points.min(axis=0), points.max(axis=0)
     drawn = low + (high - low) * np.random.default_rng(abs(seed)).random((DRAWN, d))
-    own = _log_distances(points, points, NEAREST + 1)
-    uniform = _log_distances(drawn, points, NEAREST)
+    near = known or nearest_points(points, NEAREST)
+    center = points.mean(axis=0)
+    around = points - center
+    lengths = np.einsum("ij,ij->i", around, around)
+    least = 1e-12 * float(lengths.max())
+    own = 0.5 * np.log(np.maximum(near.squares[:, NEAREST - 1], least))
+    uniform = 0.5 * np.log(np.maximum(_squares(drawn - center, around, lengths), least))
     far, spread = float(uniform.mean()), float(uniform.std())
     middle = float(np.median(own))
     width = 1.4826 * float(np.median(np.abs(own - middle)))
-    share = FIRST_SHARE
-    like = none.astype(np.float64)
-    for _ in range(STEPS):
-        if min(width, spread) <= 0.0 or far <= middle:
-            return none
-        # beyond the typical distance of background a point is all the more background
-        log_odds = np.log(share / (1.0 - share) * width / spread)
-        log_odds = log_odds - 0.5 * np.minimum((own - far) / spread, 0.0) ** 2
-        log_odds += 0.5 * np.maximum((own - middle) / width, 0.0) ** 2
-        like = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -500.0, 500.0)))
-        rest = 1.0 - like
-        share = float(np.clip(like.mean(), 1.0 / n, 0.5))
-        middle = float(rest @ own / rest.sum())
-        width = float(np.sqrt(rest @ (own - middle) ** 2 / rest.sum()))
+    like = np.empty(n)
+    if not weigh_background(own, middle, width, far, spread, FIRST_SHARE, STEPS, like):
+        return none
     found: BoolArray = (like > 0.5) & (weights < LEAST)
     if found.mean() > MOST:
         return none
@@ -92,16 +92,12 @@ def _even(points: FloatArray, low: FloatArray, high: FloatArray) -> bool:
     return 12.0 * len(points) * float((off[high > low] ** 2).mean()) <= UNEVEN
 
 
-def _log_distances(points: FloatArray, window: FloatArray, k: int) -> FloatArray:
-    """Log distance of every point to its k-th nearest window point."""
-    squares = np.empty(len(points))
-    center = window.mean(axis=0)
-    around = window - center
-    lengths = np.einsum("ij,ij->i", around, around)
-    size = max(1, BLOCK // len(window))
-    for begin in range(0, len(points), size):
-        part = points[begin : begin + size] - center
+def _squares(drawn: FloatArray, around: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Squared distance of every drawn point to its k-th nearest one of the window."""
+    found = np.empty(len(drawn))
+    size = max(1, BLOCK // len(around))
+    for begin in range(0, len(drawn), size):
+        part = drawn[begin : begin + size]
         gaps = lengths - 2.0 * (part @ around.T) + np.einsum("ij,ij->i", part, part)[:, None]
-        squares[begin : begin + size] = np.partition(gaps, k - 1, axis=1)[:, k - 1]
-    logs: FloatArray = 0.5 * np.log(np.maximum(squares, 1e-12 * lengths.max()))
-    return logs
+        kth_least(gaps, NEAREST, found[begin : begin + size])
+    return found

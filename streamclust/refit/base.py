@@ -125,8 +125,9 @@ def members(points: FloatArray, heavy: IntArray, kept: FloatArray, member: IntAr
     """
     found = np.empty(len(points), dtype=np.int64)
     found[heavy] = member
-    light = np.setdiff1d(np.arange(len(points)), heavy)
-    for i in light:
+    is_light = np.ones(len(points), np.bool_)
+    is_light[heavy] = False
+    for i in np.flatnonzero(is_light):
         found[i] = np.argmin(((kept - points[i]) ** 2).sum(axis=1))
     return found
 

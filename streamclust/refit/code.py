@@ -12,16 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels.code import fit_clusters, nearest_law, number_clusters
+from streamclust.kernels.code import Memo, empty_memo, fit_clusters, number_clusters, reassign
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Laws = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
-"""Codes, means, whiteners, offsets and skews, as `fit_clusters` writes them."""
 
 PLAIN_DIMENSIONS = 8
 """Up to so many features are their own code space."""
@@ -63,6 +62,17 @@ class Choice:
         return int(self.labels.max()) + 1 if self.labels.size else 0
 
 
+class Laws(NamedTuple):
+    """The laws of a clustering, as `fit_clusters` writes them, and the weight of its noise."""
+
+    codes: FloatArray
+    means: FloatArray
+    whiteners: FloatArray
+    offsets: FloatArray
+    skews: FloatArray
+    outside: float
+
+
 class Code:
     """The code of a window: measures clusterings of its points.
 
@@ -92,6 +102,7 @@ class Code:
     ) -> None:
         self.points = points
         self.plain = plain
+        self.memo = empty_memo(points.shape[1])
         self.weights = weights
         self.total = float(weights.sum())
         self._measured: dict[tuple[bytes, bool], tuple[float, Laws]] = {}
@@ -111,8 +122,8 @@ class Code:
         key = (labels.tobytes(), student)
         if key in self._measured:
             return self._measured[key]
-        laws = self._laws(self.points, self.weights, labels, student)
-        length = float(laws[0].sum()) + self.noise(float(self.weights[labels < 0].sum()))
+        laws = self._laws(self.points, self.weights, labels, student, self.memo)
+        length = float(laws.codes.sum()) + self.noise(laws.outside)
         self._measured[key] = length, laws
         return length, laws
 
@@ -120,18 +131,18 @@ class Code:
         """The code of each of some groups of points as one cluster; they may share points."""
         chosen = np.concatenate(groups)
         named = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-        return self._laws(self.points[chosen], self.weights[chosen], named, student)[0]
+        memo = empty_memo(self.points.shape[1])
+        return self._laws(self.points[chosen], self.weights[chosen], named, student, memo).codes
 
     def _laws(
-        self, points: FloatArray, weights: FloatArray, labels: IntArray, student: bool
+        self, points: FloatArray, weights: FloatArray, labels: IntArray, student: bool, memo: Memo
     ) -> Laws:
         """One law per label."""
         count, p = int(labels.max()) + 1, points.shape[1]
         codes, offsets, whiteners = np.empty(count), np.empty(count), np.empty((count, p, p))
         laws = codes, np.empty((count, p)), whiteners, offsets, np.empty((count, p))
-        told = self.total, self.floor, student, self.plain
-        fit_clusters(points, weights, labels, *told, *laws)
-        return laws
+        told = self.total, self.floor, student, self.plain, *memo
+        return Laws(*laws, fit_clusters(points, weights, labels, *told, *laws))
 
     def noise(self, outside: float) -> float:
         """The code of noise of so much weight."""
@@ -163,14 +174,13 @@ class Code:
             if key in met or labels.max() < 0:
                 break
             met.append(key)
-            length, (_, means, whiteners, offsets, skews) = self.measure(labels, student)
+            length, laws = self.measure(labels, student)
             if length < best.length:
                 best = Choice(labels, length, student)
+            noise = self.noise_density(laws.outside)
             moved = np.empty_like(labels)
-            noise = self.noise_density(float(self.weights[labels < 0].sum()))
-            laws = means, whiteners, offsets, skews
-            nearest_law(self.points, *laws, noise, student, moved)
-            labels = compact(moved, self.weights)
+            reassign(self.points, self.weights, *laws[1:5], noise, student, LEAST, moved)
+            labels = moved
         self._refined.update(dict.fromkeys(met, best))
         return best
 
@@ -241,18 +251,16 @@ def _grain(X: FloatArray) -> FloatArray:
     """
     if len(X) == 1:
         return np.zeros(X.shape[1])
-    values = np.sort(X, axis=0)
-    same = values[1:] == values[:-1]
-    edge = np.zeros((1, X.shape[1]), np.bool_)
-    after, before = np.concatenate((same, edge)), np.concatenate((edge, same))
-    first = after & ~before
-    last = np.maximum.accumulate(np.where(first, values, -np.inf), axis=0)
-    steps = np.where(first[1:] & np.isfinite(last[:-1]), values[1:] - last[:-1], 0.0)
-    steps.sort(axis=0)
-    count = (steps > 0.0).sum(axis=0)
-    middle = np.minimum(len(steps) - (count + 1) // 2, len(steps) - 1)
-    step = np.take_along_axis(steps, middle[None], axis=0)[0]
-    found: FloatArray = np.where((after | before).mean(axis=0) > 0.5, step, 0.0) ** 2 / 12.0
+    values = np.sort(X.T, axis=1)
+    same = values[:, 1:] == values[:, :-1]
+    edge = np.zeros((X.shape[1], 1), np.bool_)
+    after, before = np.concatenate((same, edge), axis=1), np.concatenate((edge, same), axis=1)
+    found = np.zeros(X.shape[1])
+    for j in np.flatnonzero((after | before).mean(axis=1) > 0.5):
+        shared = values[j, after[j] & ~before[j]]  # each once
+        steps = np.sort(np.diff(shared))
+        if len(steps):
+            found[j] = steps[len(steps) // 2] ** 2 / 12.0
     return found
 
 

@@ -36,6 +36,7 @@ from streamclust.refit.graph import (
     Distinct,
     Graph,
     distinct_points,
+    nearest_points,
     neighbour_count,
     neighbour_graph,
 )
@@ -246,15 +247,16 @@ class COMET(BatchEstimator):
         n = len(points)
         if n == 1:
             return np.zeros(1, np.int64), 0.0, False
-        wide = points.shape[1] > PLAIN_DIMENSIONS
+        wide, k = points.shape[1] > PLAIN_DIMENSIONS, neighbour_count(n)
+        nearest = nearest_points(points, k)
         if wide and not dense:
-            apart = background(points, weights, self.seed)
+            apart = background(points, weights, self.seed, nearest)
             if apart.any():
                 return self._among(~apart, points, weights, former, carried)
         space = code_space(points, weights)
         Z = space.points
         code = Code(Z, weights, space.grain, noisy=not wide, plain=not wide)
-        graph = neighbour_graph(points, neighbour_count(n))
+        graph = neighbour_graph(points, k, nearest)
         plain = link_ward(graph, Z, weights)
         carried = compact(carried, weights)
         start = former if former is not None else carried if carried.max() >= 0 else None
@@ -328,32 +330,18 @@ def embed(
         return U
     truncation = 3.0 * top
     last = 0.25 * max(float(np.median(square)), 1e-12 * top)
-    trust = np.ones(graph.n)
-    rng = np.random.default_rng(abs(seed))
-    while True:
-        pulls = edges.penalty(U, truncation)[1]
-        held = trust * weights
-        pulls *= strength * held.sum() / (2.0 * pulls.sum())
-        edges.solve(pulls, held, Z, U)
-        away = Z - U
-        moved = np.einsum("ij,ij->i", away, away)
-        scale = 4.0 * _median_of_means(moved, weights, batch_size, rng)
-        if scale > 0.0:
-            trust = (scale / (scale + moved)) ** 2 + RESIST
-        if truncation <= last:
-            return U
-        truncation = max(0.5 * truncation, last)
+    bins = _bins(graph.n, batch_size, truncation, last, seed)
+    edges.draw_together(Z, U, weights, bins, strength, RESIST, truncation, last)
+    return U
 
 
-def _median_of_means(
-    values: FloatArray, weights: FloatArray, batch_size: int, rng: np.random.Generator
-) -> float:
-    """The median over bins of the bins' means; of the values themselves, where a bin is a row."""
+def _bins(n: int, batch_size: int, truncation: float, last: float, seed: int) -> IntArray:
+    """The bin of every row at each level of the truncation; none at all where a bin is a row."""
     if batch_size == 1:
-        return float(np.median(values))
-    count = max(1, len(values) // batch_size)
-    bins = rng.permutation(len(values)) % count
-    return float(np.median(np.bincount(bins, weights * values) / np.bincount(bins, weights)))
+        return np.empty((0, n), np.int64)
+    levels = 2 + max(0, math.ceil(math.log2(truncation / last)))  # one to spare for rounding
+    rng, count = np.random.default_rng(abs(seed)), max(1, n // batch_size)
+    return np.array([rng.permutation(n) % count for _ in range(levels)])
 
 
 def _checked_labels(incumbent: ArrayLike, n: int) -> IntArray:
@@ -371,8 +359,8 @@ def _checked_labels(incumbent: ArrayLike, n: int) -> IntArray:
 def _former(labels: IntArray, member: IntArray) -> IntArray:
     """The incumbent's label of each distinct point: that of its first row that has one."""
     former = np.full(int(member.max()) + 1, -1, np.int64)
-    for i in np.flatnonzero(labels >= 0)[::-1]:
-        former[member[i]] = labels[i]
+    known = np.flatnonzero(labels >= 0)[::-1]  # of equal places the last one written stays
+    former[member[known]] = labels[known]
     values, renamed = np.unique(former, return_inverse=True)
     return renamed.astype(np.int64) - int(values[0] == -1)
 

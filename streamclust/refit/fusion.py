@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamclust.kernels.comet import solve_fusion
+from streamclust.kernels.comet import draw_together, solve_fusion
 from streamclust.kernels.elimination import IndexArray, eliminate, find_entries, solve_directly
 from streamclust.kernels.rcc import edge_pulls, edge_squares, laplacian_norm
 from streamclust.refit.graph import Graph
@@ -100,6 +100,35 @@ class FusionGraph:
         else:
             start, neighbours, edge = self._lists
             solve_fusion(start, neighbours, pulls[edge], held, X, U, RESIDUAL, MAX_STEPS)
+
+    def draw_together(
+        self,
+        Z: FloatArray,
+        U: FloatArray,
+        weights: FloatArray,
+        bins: IntArray,
+        strength: float,
+        resist: float,
+        truncation: float,
+        end: float,
+    ) -> None:
+        """Move U, which starts at Z, level by level; see `kernels.comet.draw_together`."""
+        draw_together(
+            *self._lists,
+            self.first,
+            self.second,
+            self.base,
+            weights,
+            bins,
+            strength,
+            resist,
+            truncation,
+            end,
+            RESIDUAL,
+            MAX_STEPS,
+            Z,
+            U,
+        )
 
     def _eliminate(
         self, first: IntArray, second: IntArray, columns: int

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
-from streamclust.kernels.linkage import single_linkage
-from streamclust.kernels.neighbours import leaf_nearest, list_edges
+from streamclust.kernels.linkage import bridge_components, single_linkage
+from streamclust.kernels.neighbours import count_ties, leaf_nearest, list_edges, pair_up
 from streamclust.kernels.rcc import edge_squares
 from streamclust.refit.leaves import point_tree
 
@@ -32,6 +30,8 @@ TREE_DIMENSIONS = 32
 """Above this many features a tree visits nearly every point, and brute force is cheaper."""
 TIE = 1e-9
 """Relative difference below which two distances are tied."""
+SPARE = 4
+"""How many more than k nearest points are looked at first, so as to see where ties end."""
 TIE_LIMIT = 4
 """A layer of ties that would grow a neighbourhood beyond so many times k is not kept at all."""
 
@@ -52,6 +52,13 @@ class Distinct:
     points: FloatArray
     weights: FloatArray
     member: IntArray
+
+
+class Nearest(NamedTuple):
+    """Of each of m points the nearest others, nearest first, and their squared distances."""
+
+    near: IntArray
+    squares: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,7 @@ def distinct_points(X: FloatArray, weights: FloatArray) -> Distinct:
         Not negative.
     """
     X = X + 0.0  # one zero: -0.0 and 0.0 are equal points
-    order = np.lexsort((weights, *X.T[::-1]))
+    order = ranked(np.ascontiguousarray(X[:, 0]), weights, *X.T[:0:-1])
     ordered = X[order]
     starts = np.ones(len(X), dtype=bool)
     starts[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
@@ -125,7 +132,20 @@ def neighbour_count(n: int) -> int:
     return int(min(n - 1, max(5, min(15, round(math.log2(max(n, 2)))))))
 
 
-def neighbour_graph(points: FloatArray, k: int) -> Graph:
+def nearest_points(points: FloatArray, k: int) -> Nearest:
+    """The k nearest other points of each point, and a few more.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+        Pairwise distinct.
+    k : int
+        1 <= k < n.
+    """
+    return _nearest(points, np.arange(len(points)), min(len(points) - 1, k + SPARE))
+
+
+def neighbour_graph(points: FloatArray, k: int, known: Nearest | None = None) -> Graph:
     """The symmetric, connected neighbour graph of distinct points.
 
     Parameters
@@ -134,62 +154,71 @@ def neighbour_graph(points: FloatArray, k: int) -> Graph:
         Pairwise distinct.
     k : int
         Neighbours per point, 1 <= k < n.
+    known : Nearest, optional
+        What `nearest_points` gives for the same points and k.
     """
     n = len(points)
     if n < 2:
         empty = np.empty(0, dtype=np.int64)
         return Graph(n, empty, empty, np.empty(0), np.empty(0, dtype=bool))
-    source, target = _neighbours(points, k)
-    key = np.sort(np.minimum(source, target) * n + np.maximum(source, target))
-    fresh = np.concatenate(([True], key[1:] != key[:-1]))
-    mutual = np.diff(np.flatnonzero(np.append(fresh, True))) == 2
-    first, second = np.divmod(key[fresh], n)
-    squares = np.empty(len(first))
+    source, target = _neighbours(points, k, known or nearest_points(points, k))
+    first, second = np.empty((2, len(source)), np.int64)
+    mutual = np.empty(len(source), np.bool_)
+    count = pair_up(source, target, n, first, second, mutual)
+    first, second, mutual = first[:count], second[:count], mutual[:count]
+    squares = np.empty(count)
     edge_squares(first, second, points, squares)
-    forest = np.empty(len(first), np.bool_)
-    order = np.argsort(squares, kind="stable")
+    forest = np.empty(count, np.bool_)
+    order = ranked(squares)
     left, right = np.empty((2, n - 1), np.int64)
     if single_linkage(first, second, order, left, right, forest) < n - 1:
-        bridges = _bridges(points, first, second)
+        bridges = bridge_components(points, first, second)
         first, second = np.concatenate((first, bridges[0])), np.concatenate((second, bridges[1]))
         squares = np.empty(len(first))
         edge_squares(first, second, points, squares)
     fused = np.zeros(len(first), np.bool_)
-    fused[: len(mutual)] = mutual | forest
+    fused[:count] = mutual | forest
     return Graph(n, first, second, np.sqrt(squares), fused)
 
 
-def _neighbours(points: FloatArray, k: int) -> tuple[IntArray, IntArray]:
+def _neighbours(points: FloatArray, k: int, known: Nearest) -> tuple[IntArray, IntArray]:
     """Directed edges to the k nearest and to all that tie with the k-th."""
-    n, d = points.shape
+    n = len(points)
     limit = min(n - 1, TIE_LIMIT * k)
-    width = min(n - 1, k + 4)
-    nearest = _by_product if d > TREE_DIMENSIONS else _by_tree
     rows = np.arange(n)
     parts: list[tuple[IntArray, IntArray]] = []
-    while rows.size:
-        near, far = nearest(points, rows, width)
-        reach = far[:, k - 1 : k] * (1.0 + TIE)
-        open_end = (far[:, -1:] <= reach).ravel()  # ties may go on beyond what was asked for
-        if width >= n - 1:
-            open_end[:] = False
-        done = np.ones(len(rows), dtype=bool) if width >= limit else ~open_end
-        kept = far <= reach
-        crowded = open_end & done
-        kept[crowded] = far[crowded] < far[crowded, k - 1 : k] * (1.0 - TIE)
-        bare = crowded & ~kept.any(axis=1)
-        kept[bare, :k] = True
-        kept[~done] = False
-        at, column = np.nonzero(kept)
-        parts.append((rows[at], near[at, column]))
+    near, squares = known
+    while True:
+        width = near.shape[1]
+        kept = np.empty(len(rows), np.int64)
+        count_ties(squares, k, TIE, width < n - 1, width >= limit, kept)
+        done = kept >= 0
+        chosen = np.arange(width) < kept[:, None]
+        parts.append((np.repeat(rows[done], kept[done]), near[chosen]))
         rows = rows[~done]
-        width = min(limit, 2 * width)
+        if not rows.size:
+            break
+        near, squares = _nearest(points, rows, min(limit, 2 * width))
     source, target = (np.concatenate(part) for part in zip(*parts, strict=True))
     return source, target
 
 
-def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """The `width` nearest other points of each row, nearest first, and their distances."""
+def _nearest(points: FloatArray, rows: IntArray, width: int) -> Nearest:
+    """The `width` nearest other points of each row."""
+    return (_by_product if points.shape[1] > TREE_DIMENSIONS else _by_tree)(points, rows, width)
+
+
+def ranked(values: FloatArray, *then: FloatArray) -> IntArray:
+    """The order of some values; of equal ones by `then`, and by their place in the end."""
+    order = np.argsort(values)
+    found = values[order]
+    if (found[1:] == found[:-1]).any():  # a stable sort takes several times as long
+        order = np.lexsort((*then, values))
+    return order
+
+
+def _by_tree(points: FloatArray, rows: IntArray, width: int) -> Nearest:
+    """`_nearest` with a tree of the points."""
     n = len(points)
     order, bounds, boxes, _ = point_tree(points, np.ones(n))
     inner = len(bounds) // 2
@@ -199,14 +228,14 @@ def _by_tree(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, 
     columns = np.ascontiguousarray(points[order].T)
     leaves = bounds[inner:], boxes[inner:]
     leaf_nearest(columns, order, *leaves, where[order], width, near, squares)
-    return near, np.sqrt(squares)
+    return Nearest(near, squares)
 
 
-def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """`_by_tree` with matrix products: for many features."""
+def _by_product(points: FloatArray, rows: IntArray, width: int) -> Nearest:
+    """`_nearest` with matrix products: for many features."""
     n = len(points)
     near = np.empty((len(rows), width), dtype=np.int64)
-    far = np.empty((len(rows), width))
+    found = np.empty((len(rows), width))
     centred = points - points.mean(axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
     size = max(1, BLOCK // n)
@@ -215,48 +244,19 @@ def _by_product(points: FloatArray, rows: IntArray, width: int) -> tuple[IntArra
         gap = squares - 2.0 * (centred[block] @ centred.T)
         gap[np.arange(len(block)), block] = np.inf
         close = np.argpartition(gap, width - 1, axis=1)[:, :width]
-        exact = _distances(points, block, close)
+        exact = _squares(points, block, close)
         order = np.lexsort((close, exact))
         near[begin : begin + size] = np.take_along_axis(close, order, axis=1)
-        far[begin : begin + size] = np.take_along_axis(exact, order, axis=1)
-    return near, far
+        found[begin : begin + size] = np.take_along_axis(exact, order, axis=1)
+    return Nearest(near, found)
 
 
-def _distances(points: FloatArray, rows: IntArray, others: IntArray) -> FloatArray:
-    """Distances by differences: exact enough to compare ties, which the product form is not."""
+def _squares(points: FloatArray, rows: IntArray, others: IntArray) -> FloatArray:
+    """Squares of differences: exact enough to compare ties, which the product form is not."""
     found = np.empty(others.shape)
     size = max(1, BLOCK // (others.shape[1] * points.shape[1]))
     for begin in range(0, len(rows), size):
         part = slice(begin, begin + size)
         step = points[others[part]] - points[rows[part], None, :]
-        found[part] = np.sqrt(np.einsum("ijk,ijk->ij", step, step))
+        found[part] = np.einsum("ijk,ijk->ij", step, step)
     return found
-
-
-def _bridges(points: FloatArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """Edges that join the components: each to the one of nearest mean, again until one is left."""
-    n = len(points)
-    first: list[int] = []
-    second: list[int] = []
-    while True:
-        ends = np.concatenate((low, first)), np.concatenate((high, second))
-        graph = coo_array((np.ones(len(ends[0])), ends), shape=(n, n))
-        count, part = connected_components(graph, directed=False)
-        if count == 1:
-            break
-        sizes = np.bincount(part)
-        means = np.zeros((count, points.shape[1]))
-        np.add.at(means, part, points)
-        means /= sizes[:, None]
-        near = np.asarray(cKDTree(means).query(means, k=2)[1])
-        other = np.where(near[:, 0] == np.arange(count), near[:, 1], near[:, 0])
-        members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
-        for a in range(count):
-            b = int(other[a])
-            if int(other[b]) == a and b < a:
-                continue  # the pair is joined already
-            i = members[a][np.argmin(((points[members[a]] - means[b]) ** 2).sum(axis=1))]
-            j = members[b][np.argmin(((points[members[b]] - points[i]) ** 2).sum(axis=1))]
-            first.append(int(min(i, j)))
-            second.append(int(max(i, j)))
-    return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)

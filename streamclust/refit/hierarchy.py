@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
-from streamclust.kernels.code import node_codes
-from streamclust.kernels.linkage import best_cut, single_linkage, ward_linkage
+from streamclust.kernels.code import join_clusters, node_codes
+from streamclust.kernels.levels import best_cut, finest_cut
+from streamclust.kernels.linkage import single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
-from streamclust.refit.graph import Graph
+from streamclust.refit.graph import Graph, ranked
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,6 +27,10 @@ NOISE_SHARE = 0.05
 """Share of noise that cuts of a hierarchy reckon with before any noise is known."""
 PRICES = (0.0, 1.0, 4.0)
 """Extra prices of a cluster, in units of one diagonal shape's parameters."""
+DEAREST = 64.0
+"""The dearest price of a fine cut, and the cheapest where negative, in the same units."""
+HALVINGS = 16
+"""How often the range of prices is halved for a fine cut."""
 MEASURED = 3
 """How many cuts, the shortest under the Gaussian law, are told under Student's law too."""
 FINE = 12
@@ -50,7 +54,7 @@ class Merges:
 def link_single(graph: Graph, U: FloatArray) -> Merges:
     """Single linkage of the embedded points along the edges of the graph."""
     step = U[graph.first] - U[graph.second]
-    order = np.lexsort((graph.lengths, np.einsum("ij,ij->i", step, step)))
+    order = ranked(np.einsum("ij,ij->i", step, step), graph.lengths)
     left, right = np.empty(graph.n - 1, np.int64), np.empty(graph.n - 1, np.int64)
     used = np.empty(len(order), np.bool_)
     single_linkage(graph.first, graph.second, order, left, right, used)
@@ -180,21 +184,21 @@ def give_up(choice: Choice, code: Code) -> Choice:
     """
     if choice.n_clusters <= 1 or not code.plain:
         return choice
-    own = code.measure(choice.labels, choice.student)[1][0].copy()
-    clustered = choice.labels >= 0
-    mass = np.bincount(choice.labels[clustered], code.weights[clustered])
-    outside = float(code.weights[~clustered].sum())
+    own = code.measure(choice.labels, choice.student)[1].codes
+    mass = np.bincount(choice.labels + 1, code.weights, minlength=choice.n_clusters + 1)
+    outside, told = float(mass[0]), own.tolist()
+    kept = dict(enumerate(mass[1:].tolist()))
     length = choice.length
-    while np.isfinite(own).sum() > 1:
-        rises = np.array([code.noise(outside + m) for m in mass.tolist()]) - own
-        c = int(np.argmin(rises))
-        rise = float(rises[c]) - code.noise(outside)
+    while len(kept) > 1:
+        c = min(kept, key=lambda c: code.noise(outside + kept[c]) - told[c])
+        rise = code.noise(outside + kept[c]) - told[c] - code.noise(outside)
         if not rise < 0.0:  # infinite where nothing may be noise
             break
-        length, outside, own[c] = length + rise, outside + float(mass[c]), -np.inf
+        length, outside = length + rise, outside + kept.pop(c)
     if length == choice.length:
         return choice
-    labels = np.where(clustered & np.isfinite(own)[choice.labels], choice.labels, -1)
+    gone = [c for c in range(choice.n_clusters) if c not in kept]
+    labels = np.where(np.isin(choice.labels, gone), -1, choice.labels)
     return Choice(compact(labels, code.weights, 0.0), length, choice.student)
 
 
@@ -202,58 +206,24 @@ def join(choice: Choice, code: Code, k: int | None = None) -> Choice:
     """Merge clusters pair by pair: while that shortens the description, or down to `k`."""
     if choice.n_clusters <= 1:
         return choice
-    groups = [np.flatnonzero(choice.labels == c) for c in range(choice.n_clusters)]
-    own = code.of_groups(groups, choice.student)
-    pairs = _near_pairs(np.array([code.points[group].mean(axis=0) for group in groups]))
-    rises = _rises(pairs, groups, own, code, choice.student)
-    length, alive = choice.length, choice.n_clusters
-    while alive > (k or 1) and len(pairs):
-        best = int(np.argmin(rises))  # of equal ones the first pair: pairs are sorted
-        if k is None and rises[best] >= 0.0:
-            break
-        a, b = (int(c) for c in pairs[best])
-        length += rises[best]
-        groups[a] = np.concatenate((groups[a], groups[b]))
-        own[a] += own[b] + rises[best]
-        alive -= 1
-        pairs, rises = _redirected(pairs, rises, a, b)
-        stale = np.flatnonzero(np.isnan(rises))
-        rises[stale] = _rises(pairs[stale], groups, own, code, choice.student)
-        groups[b] = groups[b][:0]
-    labels = np.full(len(choice.labels), -1, np.int64)
-    for c, group in enumerate(groups):
-        labels[group] = c
-    return Choice(compact(labels, code.weights, 0.0), float(length), choice.student)
-
-
-def _near_pairs(centers: FloatArray) -> IntArray:
-    """Every cluster with its nearest others, each pair once, sorted."""
-    width = min(len(centers), NEAR + 1)
-    order = cKDTree(centers).query(centers, k=width)[1].reshape(len(centers), width)
-    pairs = np.stack((np.repeat(np.arange(len(centers)), width), order.ravel()), axis=1)
-    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-    return np.unique(pairs, axis=0).astype(np.int64)
-
-
-def _rises(
-    pairs: IntArray, groups: Sequence[IntArray], own: FloatArray, code: Code, student: bool
-) -> FloatArray:
-    """By how much the description grows where two groups become one, for every pair."""
-    if not len(pairs):
-        return np.empty(0)
-    both = [np.concatenate((groups[a], groups[b])) for a, b in pairs.tolist()]
-    rises: FloatArray = code.of_groups(both, student) - own[pairs].sum(axis=1)
-    return rises
-
-
-def _redirected(pairs: IntArray, rises: FloatArray, a: int, b: int) -> tuple[IntArray, FloatArray]:
-    """The pairs when group b has become a part of group a; those of a are to be measured anew."""
-    pairs = np.sort(np.where(pairs == b, a, pairs), axis=1)
-    rises = np.where((pairs == a).any(axis=1), np.nan, rises)
-    keys = pairs[:, 0] * (int(pairs.max()) + 1) + pairs[:, 1]
-    kept = np.unique(keys, return_index=True)[1]
-    kept = kept[pairs[kept, 0] != pairs[kept, 1]]
-    return pairs[kept], rises[kept]
+    own = code.measure(choice.labels, choice.student)[1].codes.copy()
+    labels = np.empty_like(choice.labels)
+    length = join_clusters(
+        code.points,
+        code.weights,
+        choice.labels,
+        code.total,
+        code.floor,
+        choice.student,
+        code.plain,
+        *code.memo,
+        NEAR,
+        k or 0,
+        choice.length,
+        own,
+        labels,
+    )
+    return Choice(labels, length, choice.student)
 
 
 class _Cutter:
@@ -271,20 +241,15 @@ class _Cutter:
         """The best labels when every cluster costs `price` nats more."""
         labels = np.empty(len(self.noise), np.int64)
         best_cut(self.merges.left, self.merges.right, self.codes, self.noise, price, labels)
-        return compact(labels, self.code.weights)
+        return labels
 
     def finest(self, k: int) -> IntArray:
         """The dearest cut with at least `k` clusters, or the cheapest if none has so many."""
-        low, high = -64.0 * self.code.unit, 64.0 * self.code.unit
-        found = self.at(low)
-        for _ in range(16):
-            middle = 0.5 * (low + high)
-            labels = self.at(middle)
-            if labels.max() + 1 >= k:
-                low, found = middle, labels
-            else:
-                high = middle
-        return found
+        labels = np.empty(len(self.noise), np.int64)
+        ends = self.merges.left, self.merges.right
+        reach = DEAREST * self.code.unit
+        finest_cut(*ends, self.codes, self.noise, k, reach, HALVINGS, labels)
+        return labels
 
 
 def _cuts(cutters: Sequence[_Cutter]) -> list[IntArray]:

@@ -9,17 +9,13 @@ follows Hennig, "Methods for merging Gaussian mixture components" (2010).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from streamclust.kernels.valley import border_weight, fisher_line
 from streamclust.refit.code import Choice, Code, compact
 from streamclust.refit.graph import Graph
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 DIP = 0.5
@@ -57,64 +53,31 @@ def join_without_valley(choice: Choice, code: Code, graph: Graph) -> IntArray:
     across = (a >= 0) & (b >= 0) & (a != b)
     low, high = np.minimum(a, b)[across], np.maximum(a, b)[across]
     pairs, edges = np.unique(low * k + high, return_counts=True)
-    members = [np.flatnonzero(labels == c) for c in range(k)]
-    density = np.array([np.median(spacing[own]) for own in members])
-    joined = [
-        (int(pair) // k, int(pair) % k)
-        for pair in pairs[edges >= TOUCH]
-        if abs(density[pair // k] - density[pair % k]) <= ALIKE
-        and not _valley(code, members[pair // k], members[pair % k])
-    ]
-    if not joined:
+    order = np.lexsort((spacing, labels))
+    bounds = np.searchsorted(labels, np.arange(k + 1), sorter=order)
+    ranked = spacing[order]
+    middle = bounds[:-1] + bounds[1:]
+    density = 0.5 * (ranked[(middle - 1) // 2] + ranked[middle // 2])
+    order = np.argsort(labels, kind="stable")
+    piece = np.arange(k)
+    for pair in pairs[edges >= TOUCH].tolist():
+        one, other = divmod(pair, k)
+        if abs(density[one] - density[other]) > ALIKE:
+            continue
+        sides = (order[bounds[c] : bounds[c + 1]] for c in (one, other))
+        if not _valley(code, *sides):
+            piece[piece == piece[other]] = piece[one]
+    if np.array_equal(piece, np.arange(k)):
         return labels
-    rows, columns = np.array(joined).T
-    links = coo_array((np.ones(len(joined)), (rows, columns)), shape=(k, k))
-    _, piece = connected_components(links, directed=False)
-    told = np.where(labels >= 0, piece[labels], -1).astype(np.int64)
-    return compact(told, code.weights, 0.0)
+    return compact(np.where(labels >= 0, piece[labels], -1), code.weights, 0.0)
 
 
 def _valley(code: Code, one: IntArray, other: IntArray) -> bool:
     """Whether the density dips between two clusters, or cannot be told."""
-    direction = _fisher(code, one, other)
-    a, b = code.points[one] @ direction, code.points[other] @ direction
-    wa, wb = code.weights[one], code.weights[other]
-    along, weights = np.concatenate((a, b)), np.concatenate((wa, wb))
+    members = np.concatenate((one, other))
+    points, weights = code.points[members], code.weights[members]
+    along = np.empty(len(members))
+    fisher_line(points, weights, len(one), float(code.floor.mean()), along)
     order = np.argsort(along, kind="stable")
-    wrong = np.cumsum(np.concatenate((-wa, wb))[order])[:-1]
-    cut = int(np.argmin(wrong))
-    border = 0.5 * (along[order[cut]] + along[order[cut + 1]])
-    width_a, width_b = _middle_half(a, wa), _middle_half(b, wb)
-    if min(width_a, width_b) <= 0.0:
-        return True
-    inside = 0.5 * math.sqrt(wa.sum() * wb.sum() / (width_a * width_b))
-    width = 0.5 * min(width_a, width_b)
-    found = float(weights[np.abs(along - border) <= 0.5 * width].sum())
-    expected = float(inside * width)
-    return expected < ENOUGH or found < DIP * expected
-
-
-def _fisher(code: Code, one: IntArray, other: IntArray) -> FloatArray:
-    """The direction that parts two clusters best, their common covariance drawn to a sphere."""
-    p = code.points.shape[1]
-    means = []
-    scatter = np.zeros((p, p))
-    weight = 0.0
-    for own in (one, other):
-        share = code.weights[own]
-        means.append(share @ code.points[own] / share.sum())
-        step = code.points[own] - means[-1]
-        scatter += (share[:, None] * step).T @ step
-        weight += float(share.sum())
-    prior = 0.5 * (p + 2)
-    sphere = prior * np.trace(scatter) / (weight * p) + float(code.floor.mean()) * weight * 1e-6
-    direction: FloatArray = np.linalg.solve(scatter + sphere * np.eye(p), means[1] - means[0])
-    return direction
-
-
-def _middle_half(values: FloatArray, weights: FloatArray) -> float:
-    """The width of the interval that holds the middle half of the weight."""
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order]) - 0.5 * weights[order]
-    low, high = np.interp((0.25, 0.75), below / weights.sum(), values[order])
-    return float(high - low)
+    width, found, expected = border_weight(along, weights, order, len(one))
+    return width <= 0.0 or expected < ENOUGH or found < DIP * expected

@@ -88,20 +88,6 @@ def law(points, weights, total, floor, student):
     return code - weights.sum() * np.log(weights.sum() / total), mean, covariance
 
 
-def best_cut_length(left, right, codes, noise, penalty):
-    """The shortest cut by trying every one of them."""
-    n = len(noise)
-
-    def lengths(node):
-        if node < n:
-            return [noise[node]]
-        t = node - n
-        whole = [codes[node] + penalty]
-        return whole + [a + b for a in lengths(left[t]) for b in lengths(right[t])]
-
-    return min(lengths(2 * n - 2))
-
-
 def naive_join(points, weights, labels, near, k, floor, student):
     """Merge the best of the near pairs again and again, measuring every pair anew."""
     labels = labels.copy()

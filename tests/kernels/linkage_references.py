@@ -41,3 +41,29 @@ def greedy_ward(linked, points, weights):
         found.append(rise)
         groups[x] = groups[x] + groups.pop(y)
     return np.array(found)
+
+
+def bridges(points, first, second):
+    """Join every part to the one of nearest mean, between the points nearest to each other's."""
+    part = np.arange(len(points))
+
+    def join(ends):
+        for a, b in ends:
+            part[part == part[b]] = part[a]
+
+    join(zip(first, second, strict=True))
+    found = []
+    while len(names := list(dict.fromkeys(part.tolist()))) > 1:
+        members = [np.flatnonzero(part == name) for name in names]
+        means = np.array([points[own].mean(axis=0) for own in members])
+        gaps = ((means[:, None] - means) ** 2).sum(axis=2)
+        np.fill_diagonal(gaps, np.inf)
+        other, fresh = gaps.argmin(axis=1), []
+        for a, b in enumerate(other):
+            if other[b] != a or a < b:
+                i = members[a][((points[members[a]] - means[b]) ** 2).sum(axis=1).argmin()]
+                j = members[b][((points[members[b]] - points[i]) ** 2).sum(axis=1).argmin()]
+                fresh.append((min(i, j), max(i, j)))
+        join(fresh)
+        found += fresh
+    return found

@@ -3,38 +3,20 @@ import pytest
 from scipy.optimize import minimize
 
 from streamclust.kernels.code import (
+    ROWS,
+    empty_memo,
     fit_clusters,
     nearest_law,
     node_codes,
     number_clusters,
 )
-from streamclust.kernels.linkage import best_cut
 from tests.kernels.code_references import (
-    best_cut_length,
     law,
     log_density,
     skewed_law,
     skewed_log_density,
 )
-
-
-def random_tree(n, rng):
-    live = list(range(n))
-    left, right = [], []
-    for t in range(n - 1):
-        a = live.pop(int(rng.integers(len(live))))
-        b = live.pop(int(rng.integers(len(live))))
-        left.append(a)
-        right.append(b)
-        live.append(n + t)
-    return np.array(left, np.int64), np.array(right, np.int64)
-
-
-def members_of(left, right, n):
-    members = [[i] for i in range(n)]
-    for a, b in zip(left, right, strict=True):
-        members.append(members[a] + members[b])
-    return members
+from tests.kernels.levels_references import members_of, random_tree
 
 
 def fitted(points, weights, labels, floor, student, total=None, skewed=False):
@@ -42,7 +24,7 @@ def fitted(points, weights, labels, floor, student, total=None, skewed=False):
     out = np.empty(k), np.empty((k, d)), np.empty((k, d, d)), np.empty(k), np.empty((k, d))
     total = weights.sum() if total is None else total
     floor = np.full(d, floor) if np.isscalar(floor) else floor
-    fit_clusters(points, weights, labels, total, floor, student, skewed, *out)
+    fit_clusters(points, weights, labels, total, floor, student, skewed, *empty_memo(d), *out)
     return out
 
 
@@ -191,25 +173,34 @@ def test_nearest_law(student, noise, skewed):
     assert np.array_equal(given, np.argmax(columns, axis=0) - 1)
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("penalty", [0.0, 2.0, -2.0])
-def test_best_cut_is_the_best_of_all(seed, penalty):
-    rng = np.random.default_rng(seed)
-    n = 9
-    left, right = random_tree(n, rng)
-    codes = np.r_[np.full(n, np.inf), rng.uniform(2.0, 8.0, n - 1)]
-    codes[rng.integers(n, 2 * n - 1)] = np.inf
-    noise = rng.uniform(0.5, 3.0, n)
-    labels = np.empty(n, np.int64)
-    length = best_cut(left, right, codes, noise, penalty, labels)
-    assert length == pytest.approx(best_cut_length(left, right, codes, noise, penalty))
-    members = members_of(left, right, n)
-    told = noise[labels < 0].sum()
-    for c in range(labels.max() + 1):
-        rows = sorted(np.flatnonzero(labels == c))
-        node = next(i for i in range(n, 2 * n - 1) if sorted(members[i]) == rows)
-        told += codes[node] + penalty
-    assert told == pytest.approx(length)
+def test_a_group_is_found_again_by_its_members():
+    rng = np.random.default_rng(7)
+    points, weights, floor = rng.normal(size=(90, 3)), rng.uniform(0.5, 2.0, 90), np.full(3, 0.01)
+    memo, told = empty_memo(3), []
+    for labels in (rng.integers(-1, 4, 90), rng.integers(-1, 4, 90)):
+        for student in (False, True, False, True):
+            out = np.empty(4), np.empty((4, 3)), np.empty((4, 3, 3)), np.empty(4), np.empty((4, 3))
+            rest = weights.sum(), floor, student, True, *memo
+            outside = fit_clusters(points, weights, labels, *rest, *out)
+            alone = fitted(points, weights, labels, floor, student, None, True)
+            assert outside == pytest.approx(weights[labels < 0].sum())
+            assert all(np.array_equal(one, other) for one, other in zip(out, alone, strict=True))
+        told.append(int(memo.places[-1]))
+    assert told == [8, 16]
+
+
+def test_a_full_memo_changes_nothing():
+    rng = np.random.default_rng(8)
+    points, floor = rng.normal(size=(60, 1)), np.full(1, 0.01)
+    memo = empty_memo(1)
+    for _ in range(120):
+        labels = rng.integers(0, 30, 60)
+        labels[:30] = rng.permutation(30)  # every one used
+        out = np.empty(30), np.empty((30, 1)), np.empty((30, 1, 1)), np.empty(30), np.empty((30, 1))
+        fit_clusters(points, np.ones(60), labels, 60.0, floor, False, False, *memo, *out)
+        alone = fitted(points, np.ones(60), labels, floor, False)
+        assert all(np.array_equal(one, other) for one, other in zip(out, alone, strict=True))
+    assert memo.places[-1] == ROWS
 
 
 @pytest.mark.parametrize("least", [0.0, 1.5, 100.0])

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from streamclust.kernels.comet import solve_fusion
+from streamclust.kernels.comet import draw_together, solve_fusion
+from streamclust.kernels.neighbours import list_edges
 
 
 def system(n, d, seed, density=0.2):
@@ -60,3 +61,34 @@ def test_a_zero_column_stays_zero():
     U, _ = solved(pulls, held, X, start, 1e-10, 500)
     assert np.array_equal(U[:, 1], np.zeros(30))
     assert np.allclose(U, dense(pulls, held, X), atol=1e-7)
+
+
+@pytest.mark.parametrize("count", [0, 5, 6])
+@pytest.mark.parametrize("n", [21, 30])
+def test_representatives_are_drawn_together_level_by_level(n, count):
+    rng = np.random.default_rng(count)
+    Z, weights = rng.normal(size=(n, 5)), rng.uniform(0.5, 2.0, n)
+    first, second = np.nonzero(np.triu(rng.random((n, n)) < 0.2, 1))
+    base = rng.uniform(0.5, 2.0, len(first))
+    start, lists = np.empty(n + 1, np.int64), np.empty((2, 2 * len(first)), np.int64)
+    list_edges(first, second, start, *lists)
+    bins = np.array([rng.permutation(n) % count for _ in range(4)] if count else [], np.int64)
+    U, levels = Z.copy(), (9.0, 4.5, 2.25, 2.0)
+    told = base, weights, bins.reshape(-1, n), 10.0, 1e-3, levels[0], levels[-1], 1e-12, 500
+    draw_together(start, *lists, first, second, *told, Z, U)
+    expected, trust = Z, np.ones(n)
+    for level, truncation in enumerate(levels):
+        square = ((expected[first] - expected[second]) ** 2).sum(axis=1)
+        pulls, held = np.zeros((n, n)), trust * weights
+        pulls[first, second] = base * (truncation / (truncation + square)) ** 2
+        pulls *= 10.0 * held.sum() / (2.0 * pulls.sum())
+        expected = dense(pulls + pulls.T, held, Z)
+        moved = ((Z - expected) ** 2).sum(axis=1)
+        typical = moved
+        if count:
+            typical = [
+                np.average(moved[b], weights=weights[b]) for b in bins[level] == np.c_[:count]
+            ]
+        scale = 4.0 * np.median(typical)
+        trust = (scale / (scale + moved)) ** 2 + 1e-3
+    assert np.allclose(U, expected, atol=1e-7)

@@ -4,8 +4,8 @@ from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from streamclust.kernels.linkage import single_linkage, ward_linkage
-from tests.kernels.linkage_references import greedy_ward, heights, ward_rise
+from streamclust.kernels.linkage import bridge_components, single_linkage, ward_linkage
+from tests.kernels.linkage_references import bridges, greedy_ward, heights, ward_rise
 
 
 def graph_of(linked):
@@ -79,3 +79,13 @@ def test_ward_on_a_sparse_graph_is_greedy(seed):
 def test_ward_of_equal_points():
     left, right = ward(~np.eye(6, dtype=bool), np.zeros((6, 2)), np.ones(6))
     assert sorted(np.concatenate((left, right)).tolist()) == list(range(10))
+
+
+@pytest.mark.parametrize("m", [0, 20, 200])
+@pytest.mark.parametrize("d", [1, 3])
+def test_bridges_lead_to_the_nearest_part(d, m):
+    rng = np.random.default_rng(m)
+    points = rng.normal(size=(60, d))
+    first, second = np.sort(rng.integers(0, 60, (2, m)), axis=0)
+    found = bridge_components(points, first, second)
+    assert list(map(tuple, found.T.tolist())) == bridges(points, first, second)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamclust.kernels.neighbours import leaf_nearest, list_edges
+from streamclust.kernels.neighbours import count_ties, leaf_nearest, list_edges, pair_up
 from streamclust.refit.leaves import point_tree
 
 
@@ -57,3 +57,33 @@ def test_list_edges(m):
         own = slice(start[i], start[i + 1])
         assert sorted(entry[own]) == sorted([*second[first == i], *first[second == i]])
         assert np.array_equal(first[edge[own]] + second[edge[own]] - i, entry[own])
+
+
+@pytest.mark.parametrize("m", [0, 1, 150])
+def test_pairs_are_sorted_and_told_once(m):
+    n = 20
+    source, target = np.divmod(np.random.default_rng(m).permutation(n * n)[: 2 * m], n)
+    source, target = source[source != target], target[source != target]
+    first, second = np.empty((2, len(source)), np.int64)
+    mutual = np.empty(len(source), np.bool_)
+    count = pair_up(source, target, n, first, second, mutual)
+    linked = np.zeros((n, n), np.bool_)
+    linked[source, target] = True
+    expected = np.nonzero(np.triu(linked | linked.T))
+    assert np.array_equal((first[:count], second[:count]), expected)
+    assert np.array_equal(mutual[:count], (linked & linked.T)[expected])
+
+
+@pytest.mark.parametrize(
+    ("more", "last", "expected"),
+    [
+        (False, False, [2, 3, 5, 5]),  # there are no more points
+        (True, False, [2, 3, -1, -1]),  # ties may go on
+        (True, True, [2, 3, 1, 2]),  # too many: only what is nearer, if anything is
+    ],
+)
+def test_ties_with_the_second_nearest(more, last, expected):
+    far = np.array([[1, 2, 3, 4, 5], [1, 2, 2, 3, 4], [1, 2, 2, 2, 2], [2, 2, 2, 2, 2]]) + 1e-12
+    kept = np.empty(4, np.int64)
+    count_ties(far**2, 2, 1e-9, more, last, kept)
+    assert kept.tolist() == expected

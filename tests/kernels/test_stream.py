@@ -13,6 +13,7 @@ from streamclust.kernels import stream
 from streamclust.nearness import standing
 from tests.kernels import stream_references as plain
 
+NONE = np.zeros(0)
 VALUES = st.floats(-1e150, 1e150)
 P = st.sampled_from([1.0, 1.5, 2.0, 3.0, 8.0, 20.0])
 
@@ -53,10 +54,15 @@ def test_the_nearest_center_does_not_depend_on_where_the_search_begins(seed):
     row, weights = rng.integers(-3, 4, d) / 2.0, np.ones(d)
     far = np.array([stream.distance(row, c, weights, p) for c in centers])
     inside = np.where(far <= stats[:, stream.FENCE], far, np.inf)
+    slot = int(inside.argmin()) if np.isfinite(inside).any() else -1
+    # The centers were elsewhere, at a known distance at the most, and one feature is not seen.
+    shift = rng.normal(size=(k, d)) * rng.choice([0.0, 0.1, 1.0], (k, 1))
+    squares = np.square(row - centers - shift)[:, 1:].sum(axis=1)
+    moved = np.sqrt(np.square(shift).sum(axis=1))
     for first in range(k):
-        found = stream.nearest(row, weights, centers, stats, k, p, first)
-        slot = int(inside.argmin()) if np.isfinite(inside).any() else -1
-        assert found == (int(far.argmin()), far.min(), slot, inside.min())
+        for bounds in ((NONE, NONE), (squares, moved))[: 2 if p == 2.0 else 1]:
+            found = stream.nearest(row, weights, centers, stats, k, p, first, *bounds)
+            assert found == (int(far.argmin()), far.min(), slot, inside.min())
 
 
 @given(vectors(6), P)
@@ -294,6 +300,50 @@ def test_a_late_row_stops_before_anything_changes():
     before = [a.copy() for a in arrays_]
     assert stream.observe(np.array([[0.0, 4.0, 1.0]]), *arrays_) == (0, stream.BAD_TIME)
     assert all(np.array_equal(a, b) for a, b in zip(arrays_, before, strict=True))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("d", [2, 2 * stream.LOOK_FEATURES + 1])
+def test_a_block_finds_the_centers_that_single_rows_find(d, p):
+    """Centers that move fast, the first from afar to another one's place; and outliers."""
+    rng = np.random.default_rng(d)
+    k, n = 12, 2 * stream.LOOK_ROWS
+    places = rng.uniform(-4, 4, (k, d))
+    points = places[rng.integers(0, k, n)] + rng.normal(size=(n, d))
+    points[::3] = places[1] + 1.5 * rng.normal(size=points[::3].shape)
+    points[::7] = rng.uniform(-6, 6, points[::7].shape)
+    places[0] = places[1]
+    places[0, 0] += 100.0
+    rows = np.hstack([points, np.full((n, 1), np.nan), np.ones((n, 1))])
+    one, many = blank(d), blank(d)
+    for arrays_ in (one, many):
+        arrays_[1][:k] = arrays_[2][:k] = places
+        arrays_[3][:k, stream.FENCE] = d ** (1 / p) * np.linspace(0.5, 2.0, k)
+        arrays_[3][:k, stream.SCALE] = d ** (1 / p)
+        arrays_[3][0, [stream.FENCE, stream.SCALE]] = np.sqrt(100.0 + 2.5 * d), 10.0
+        arrays_[8][0, 2:] = ~1  # the rule says the second center
+        arrays_[-2][stream.N_CENTERS] = k
+        arrays_[-1][[stream.REACH, stream.P]] = 2.0, p
+    for row in rows:
+        stream.observe(row[None].copy(), *one)
+    at, block = 0, rows.copy()
+    while at < len(block):
+        done, why = stream.observe(block[at:], *many)
+        at += done + (why == stream.ALERT)
+    assert 0 < many[-2][stream.OUTLIERS] < n
+    assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
+
+
+@pytest.mark.parametrize("spread", [1.0, 5.0, 50.0])
+def test_how_far_a_center_moves_is_never_understated(spread):
+    rng = np.random.default_rng(int(spread))
+    weights, gauges = np.array([1.0, 0.5, 2.0]), blank(3)[-1]
+    for _ in range(20):
+        row = np.array([*spread * rng.normal(size=3), 1.0, 1.0])
+        center, stats, moved = np.zeros((1, 3)), np.ones((1, stream.N_STATS)), np.zeros(1)
+        dist = stream.distance(row, center[0], weights, 2.0)
+        stream.arrive(row, 0, dist, weights, center, center.copy(), stats, gauges, moved)
+        assert 0.0 < np.sqrt(np.square(weights * center[0]).sum()) <= moved[0] * (1.0 + 1e-12)
 
 
 def test_blocks_and_single_rows_leave_the_same_bits():

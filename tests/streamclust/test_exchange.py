@@ -55,7 +55,7 @@ def test_even_arrivals_count_as_one_by_one(gap):
     row = np.array([0.0, 0.0, 0.0, 1.0])
     for i in range(1, n + 1):
         gauges[stream.NOW] = i * gap
-        stream.arrive(row, 0, 0.0, np.ones(2), place, place, one[None], gauges)
+        stream.arrive(row, 0, 0.0, np.ones(2), place, place, one[None], gauges, np.zeros(0))
     arrive_many(many, n, float(n), n * gap, n * gap, gauges)
     for exact in (stream.SIZE, stream.STEPS, stream.LAST, stream.STEADY):
         assert one[exact] == many[exact]

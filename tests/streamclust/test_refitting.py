@@ -327,3 +327,17 @@ def test_evidence_outlives_a_snapshot(tmp_path):
 def test_without_events_a_refit_is_skipped():
     assert isinstance(StreamClusterer().refit(), RefitSkipped)
     assert isinstance(background().refit(), RefitSkipped)
+
+
+class Nobody:
+    """An estimator that calls all noise."""
+
+    def fit(self, X):
+        self.labels_ = np.full(len(X), -1)
+
+
+def test_an_estimator_that_calls_all_noise_finds_no_cluster():
+    model = StreamClusterer(window=100, refit=Nobody())
+    model.learn_many(blobs(100))
+    assert {e.reason for e in told(model, RefitSkipped)} == {"no cluster found"}
+    assert not model.clusters

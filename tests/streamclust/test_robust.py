@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from streamclust.robust import lp_median, spread, weighted_median
+from streamclust.robust import (
+    lp_median,
+    lp_medians,
+    quantile,
+    spread,
+    spreads,
+    weighted_median,
+)
 
 
 def test_the_weighted_median_is_that_of_repetition():
@@ -57,3 +64,24 @@ def test_identical_points_are_their_own_median(n, p):
 def test_spread_of_a_gaussian_is_its_standard_deviation():
     values = np.random.default_rng(4).normal(5, 2, 20_000)
     assert spread(values, np.ones(20_000)) == pytest.approx((5, 2), rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_quantiles_are_those_of_numpy_to_the_bit(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(3, int(rng.integers(1, 200)))) * 10.0 ** rng.integers(-5, 5)
+    for share in (0.0, 0.05, 0.95, 1.0, float(rng.random())):
+        found = quantile(np.sort(values, axis=1), share)
+        assert found.tolist() == np.quantile(values, share, axis=1).tolist()
+
+
+def test_groups_have_the_medians_and_spreads_that_they_have_alone():
+    rng = np.random.default_rng(0)
+    points, weights = rng.normal(size=(90, 3)), rng.uniform(0.5, 2.0, 90)
+    members, scale = rng.integers(-1, 4, 90), np.array([1.0, 0.0, 2.0])
+    found = lp_medians(points, weights, members, scale, 2.0)
+    told = spreads(points[:, 0], weights, members)
+    for group in range(4):
+        mine = members == group
+        assert found[group].tolist() == lp_median(points[mine], weights[mine], scale, 2.0).tolist()
+        assert tuple(told[group]) == spread(points[mine, 0], weights[mine])
