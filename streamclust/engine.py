@@ -399,7 +399,7 @@ class Engine:
 
     def _tell(self, changes: Iterable[Change | RuleRedrawn]) -> list[Change | RuleRedrawn]:
         numbered = [self.log.append(change) for change in changes]
-        for change in numbered:
+        for change in numbered if self._subscribers else ():
             for kind, callback in list(self._subscribers):
                 if not isinstance(change, RuleRedrawn):
                     if isinstance(change, kind):

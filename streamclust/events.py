@@ -134,17 +134,18 @@ class RuleChanged(Change):
     new: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleRedrawn(Event):
+class RuleRedrawn:
     """A `RuleChanged` whose texts are written when somebody reads it: most are never read.
 
-    `old` and `new` are anything that ``str`` writes as it was when the rule changed.
+    `old` and `new` are anything that ``str`` writes as it was when the rule changed. No dataclass:
+    of these alone many come at once, and a frozen one takes four times as long to make.
     """
 
-    cluster: int
-    old: object
-    new: object
-    number: int = 0
+    __slots__ = ("cluster", "new", "number", "old", "tick", "time")
+
+    def __init__(self, tick: int, time: float, cluster: int, old: object, new: object) -> None:
+        self.tick, self.time, self.cluster = tick, time, cluster
+        self.old, self.new, self.number = old, new, 0
 
     def told(self) -> RuleChanged:
         """Return what users are told."""

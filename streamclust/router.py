@@ -288,8 +288,7 @@ class Router:
         redrawn = {c: own for c, own in centers.items() if prints[c] != self._prints.get(c)}
         texts = self._write(redrawn, write) if redrawn else {}
         changes += [
-            RuleRedrawn(tick=tick, time=time, cluster=c, old=self._texts.get(c, ""), new=new)
-            for c, new in texts.items()
+            RuleRedrawn(tick, time, c, self._texts.get(c, ""), new) for c, new in texts.items()
         ]
         self._texts = {c: texts.get(c) or self._texts[c] for c in centers}
         self._prints = prints
