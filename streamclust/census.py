@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamclust.kernels import stream
+from streamclust.kernels import metric
 from streamclust.regions import fences
 from streamclust.representatives import represent
 from streamclust.results import FloatArray, IntArray
@@ -126,7 +126,7 @@ def take_census(
     own = [np.flatnonzero(members == c) for c in range(len(positions))]
     masses = [weights[m] for m in own]
     distances = [
-        stream.distance_table(points[m], positions[c : c + 1], frame_weights, p)[:, 0]
+        metric.distance_table(points[m], positions[c : c + 1], frame_weights, p)[:, 0]
         for c, m in enumerate(own)
     ]
     scales, limits = fences(distances, masses)

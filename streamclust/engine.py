@@ -42,7 +42,7 @@ from streamclust.exchange import absorb, freeze
 from streamclust.features import LARGEST, FeatureSpace, Order, table_of
 from streamclust.figures import bytes_in, figures
 from streamclust.frozen import Frozen
-from streamclust.kernels import stream
+from streamclust.kernels import metric, stream
 from streamclust.refitting import ASKED, INITIAL, Refitter
 from streamclust.results import FeatureName, FloatArray, IntArray
 from streamclust.router import Router
@@ -418,7 +418,7 @@ class Engine:
             self.features.names, old + origin, event.position + origin, weights
         )
         pair = np.array([old, event.position])
-        distance = float(stream.distances(pair[:1], pair[1:], weights, float(p))[0])
+        distance = float(metric.distances(pair[:1], pair[1:], weights, float(p))[0])
         told = ClusterMoved(
             tick=event.tick,
             time=event.time,

@@ -16,7 +16,7 @@ import numpy as np
 from streamclust.events import Event
 from streamclust.features import FeatureSpace
 from streamclust.frozen import Frozen
-from streamclust.kernels import stream
+from streamclust.kernels import metric, reservoir, stream
 from streamclust.results import FloatArray, IntArray
 from streamclust.router import Router
 from streamclust.scaling import Scaling
@@ -156,7 +156,7 @@ def _keep(
     if isinstance(window, SlidingWindow):  # the newest are kept; within a batch, the first by draw
         keys = np.arange(len(rows), dtype=np.float64) - tick
     for row, key in zip(rows, keys.tolist(), strict=True):
-        stream.admit(row, key, window.slots, window.heap)
+        reservoir.admit(row, key, window.slots, window.heap)
     places = np.arange(tick - min(n, recent.capacity), tick) % recent.capacity
     recent.rows[places] = np.resize(rows[:, :-2], (len(places), rows.shape[1] - 2))
 
@@ -203,7 +203,7 @@ def _move(
         step = np.zeros(d)
         step[:n_known][some] = share * pull[some] / hold[some] / weights[:n_known][some]
         tracker.centers[slot] += step
-        moved = stream.distance(tracker.centers[slot], tracker.placed[slot], weights, p)
+        moved = metric.distance(tracker.centers[slot], tracker.placed[slot], weights, p)
         if moved > stream.MOVE_SHARE * s[stream.SCALE]:
             told[stream.ALERTS], told[stream.MOVED_SLOT] = stream.MOVED, slot
             events += tracker.react(weights)

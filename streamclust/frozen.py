@@ -19,7 +19,7 @@ from streamclust.batch import Batch, read_batch
 from streamclust.desk import Desk, address_of
 from streamclust.errors import SnapshotError
 from streamclust.features import FeatureSpace
-from streamclust.kernels import stream
+from streamclust.kernels import metric, stream
 from streamclust.mergeable import floats
 from streamclust.regions import relative_distances
 from streamclust.results import NOISE, FeatureName, FloatArray, IntArray, Region
@@ -152,7 +152,7 @@ class Frozen:
     def distances(self, points: FloatArray) -> FloatArray:
         """Return the distances of points, measured from the origin, to all centers: (n, k)."""
         p = float(self.gauges[stream.P])
-        return stream.distance_table(points, self.centers, self.frame[1], p)
+        return metric.distance_table(points, self.centers, self.frame[1], p)
 
     def answer_many(self, X: Any, *, t: Any = None, w: Any = None, absent: Any = None) -> Answers:
         """Return label, region and distance of every event, as the model would.

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamclust.kernels import stream
+from streamclust.kernels import metric
 from streamclust.results import FloatArray, IntArray
 
 
 class Standing(NamedTuple):
-    """How points stand to centers; see `kernels.stream.stand`."""
+    """How points stand to centers; see `kernels.metric.stand`."""
 
     holders: IntArray
     nearest: FloatArray
@@ -29,7 +29,7 @@ def standing(
     """Return how points (n, d) stand to centers (k, d) with fences, scales and groups (k,)."""
     n = len(points)
     told = Standing(np.empty(n, dtype=np.int64), np.empty((n, 2)))
-    stream.stand(
+    metric.stand(
         np.ascontiguousarray(points),
         np.ascontiguousarray(centers),
         np.ascontiguousarray(fences),
@@ -61,6 +61,6 @@ def nearest(
     points: FloatArray, hints: IntArray, centers: FloatArray, weights: FloatArray, p: float
 ) -> IntArray:
     """Return the row of the nearest center of every point; `hints` are guesses of it."""
-    apart = stream.distance_table(centers, centers, weights, p)
+    apart = metric.distance_table(centers, centers, weights, p)
     order = apart.argsort(axis=1, kind="stable")
-    return stream.nearest_slots(points, hints, centers, apart, order, weights, p)
+    return metric.nearest_slots(points, hints, centers, apart, order, weights, p)

@@ -25,7 +25,7 @@ from streamclust.features import FeatureSpace
 from streamclust.figures import weights_of
 from streamclust.glance import Glance, glance_of, surveyed
 from streamclust.identity import SHARE, Matching, lineage, match, succeed
-from streamclust.kernels import stream
+from streamclust.kernels import metric, stream
 from streamclust.refit.offered import build
 from streamclust.regions import AMBIGUOUS, ambiguity
 from streamclust.results import NOISE, FloatArray, IntArray
@@ -336,7 +336,7 @@ class Refitter:
         sample = self._given(points, masses)
         if labels is None:
             assert centers is not None
-            table = stream.distance_table(points, centers, sample.weights, self._p)
+            table = metric.distance_table(points, centers, sample.weights, self._p)
             labels = table.argmin(axis=1)
         self._plan()
         survey = survey_of_labels(sample, labels, self._p, self._most)

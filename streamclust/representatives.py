@@ -13,7 +13,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels import stream
+from streamclust.kernels import metric
 from streamclust.regions import relative_distances
 from streamclust.results import FloatArray, IntArray
 from streamclust.robust import lp_median
@@ -151,7 +151,7 @@ class _Cover:
         return members, self.owners[order], self.positions[order]
 
     def _distances(self, points: FloatArray, centers: FloatArray) -> FloatArray:
-        return stream.distance_table(points, centers, self.frame_weights, self.p)
+        return metric.distance_table(points, centers, self.frame_weights, self.p)
 
     def _add(self, mine: IntArray, lost: IntArray, cluster: int) -> bool:
         """Add a center for a cluster, begun at its lost points; tell whether all have enough."""

@@ -81,7 +81,7 @@ class Router:
     tree : ThresholdTree
         Its centers are measured from the scaling's origin.
     table : array of shape (n_nodes, 4)
-        The tree as `kernels.stream.route` takes it.
+        The tree as `kernels.routing.route` takes it.
     """
 
     def __init__(self, tree: ThresholdTree, seed: int, beside: Beside) -> None:

@@ -24,7 +24,7 @@ from streamclust.batch import Batch, natural, uniforms
 from streamclust.errors import SnapshotError, StaleSummary
 from streamclust.features import LARGEST
 from streamclust.frozen import BLOCK, MALFORMED, Frozen
-from streamclust.kernels import stream
+from streamclust.kernels import metric, stream
 from streamclust.mergeable import Kept, Sums, floats, kept_of, sums_of
 from streamclust.results import FeatureName, FloatArray, IntArray
 
@@ -266,7 +266,7 @@ def _pulls(
     """
     p = float(frozen.gauges[stream.P])
     length = np.minimum(frozen.stats[slots, stream.SCALE], far)
-    u = np.clip((points - frozen.centers[slots]) * frozen.frame[1], -stream.CLIP, stream.CLIP)
+    u = np.clip((points - frozen.centers[slots]) * frozen.frame[1], -metric.CLIP, metric.CLIP)
     share = np.divide(length, far, out=np.ones_like(far), where=far > 0)
     hold = np.repeat(share[:, None], u.shape[1], axis=1)
     if p != 2.0:

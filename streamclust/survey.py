@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from streamclust.census import Census, label_window, take_census
-from streamclust.kernels import stream
+from streamclust.kernels import metric
 from streamclust.results import FloatArray, IntArray
 
 LOST = 0.4
@@ -90,7 +90,7 @@ def make_survey(
     estimator: Any, sample: Sample, p: float, max_clusters: int, told: bool = False
 ) -> Survey:
     """Let an estimator find clusters in a sample; `told` is whether it was told how many."""
-    X = np.clip(sample.points * sample.weights, -stream.CLIP, stream.CLIP)[:, sample.weights > 0]
+    X = np.clip(sample.points * sample.weights, -metric.CLIP, metric.CLIP)[:, sample.weights > 0]
     incumbent = None
     if sample.full and sample.centers:
         known, places = np.unique(sample.owners, return_inverse=True)
@@ -110,7 +110,7 @@ def without_background(census: Census, sample: Sample, p: float) -> Census:
     answer for it, and its fence would let everything in.
     """
     while census.k > 1:
-        table = stream.distance_table(sample.points, census.positions, sample.weights, p)
+        table = metric.distance_table(sample.points, census.positions, sample.weights, p)
         kept = census.labels >= 0
         lost = kept & (census.owners[table.argmin(axis=1)] != census.labels)
         mass = np.bincount(census.labels[kept], sample.masses[kept], minlength=census.k)
@@ -147,7 +147,7 @@ def faint(census: Census, cluster: int, sample: Sample, p: float) -> bool:
     """
     noise = np.flatnonzero(census.labels < 0)
     slots = np.flatnonzero(census.owners == cluster)
-    table = stream.distance_table(sample.points[noise], census.positions[slots], sample.weights, p)
+    table = metric.distance_table(sample.points[noise], census.positions[slots], sample.weights, p)
     shell = (table <= 2.0 * census.limits[slots]).any(axis=1)
     shell &= (table > census.limits[slots]).all(axis=1)
     return bool(sample.masses[noise[shell]].sum() > 0.5 * census.masses[slots].sum())
@@ -182,7 +182,7 @@ def survey_of_centers(sample: Sample, p: float) -> Survey:
     scale is a third of that, as it is for a Gaussian of a few features.
     """
     k = len(sample.points)
-    apart = stream.distance_table(sample.points, sample.points, sample.weights, p)
+    apart = metric.distance_table(sample.points, sample.points, sample.weights, p)
     np.fill_diagonal(apart, np.inf)
     limits, each = apart.min(axis=1) / 2.0, np.arange(k)
     sizes = np.zeros(k, dtype=np.int64)

@@ -26,7 +26,7 @@ from streamclust.events import (
     ClusterDied,
     Event,
 )
-from streamclust.kernels import stream
+from streamclust.kernels import metric, stream
 from streamclust.nearness import Standing, owners, standing
 from streamclust.results import FloatArray, IntArray
 from streamclust.windows import RecentPoints, Window
@@ -319,7 +319,7 @@ class CenterTracker:
         slots = {center: slot for slot, center in enumerate(self.ids)}
         living = [at for at, center in enumerate(ids) if center in slots]
         own, kept = self.centers[[slots[ids[at]] for at in living]], positions.copy()
-        apart = stream.distances(own, positions[living], weights, float(self.gauges[stream.P]))
+        apart = metric.distances(own, positions[living], weights, float(self.gauges[stream.P]))
         near = apart <= stream.MOVE_SHARE * scales[living]
         kept[np.array(living, dtype=np.int64)[near]] = own[near]
         return kept
@@ -331,13 +331,13 @@ class CenterTracker:
         """
         if self.gauges[stream.REACH] == 0.0:
             some = points[:200]
-            table = stream.distance_table(some, some, weights, float(self.gauges[stream.P]))
+            table = metric.distance_table(some, some, weights, float(self.gauges[stream.P]))
             self.gauges[stream.REACH] = np.quantile(table, 0.1)
         self.gauges[stream.SILENCE] = SILENCE * self.gauges[stream.MEAN_GAP]
 
     def distances(self, points: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the distances of points to the living centers, shape (n, k)."""
-        return stream.distance_table(points, self.living, weights, float(self.gauges[stream.P]))
+        return metric.distance_table(points, self.living, weights, float(self.gauges[stream.P]))
 
     def owners(self, points: FloatArray, weights: FloatArray) -> IntArray:
         """Return the slot of the nearest center whose fence holds, or -1, of every point."""
@@ -385,7 +385,7 @@ class CenterTracker:
         group = self.micro[:, -1].copy()
         d, reach = len(weights), self.gauges[stream.REACH]
         apart = np.empty(int(self.counts[stream.N_MICRO]))
-        stream.distances_across(group, self.micro, weights, float(self.gauges[stream.P]), apart)
+        metric.distances_across(group, self.micro, weights, float(self.gauges[stream.P]), apart)
         kept = np.flatnonzero(apart > reach)
         self.micro[:, : len(kept)] = self.micro[:, kept]
         self.counts[stream.N_MICRO] = len(kept)

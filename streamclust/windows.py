@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamclust.errors import InvalidParameter
-from streamclust.kernels.stream import admit
+from streamclust.kernels.reservoir import admit
 from streamclust.results import FloatArray, IntArray
 
 MOST_ENTRIES = 1 << 22

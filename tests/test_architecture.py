@@ -17,7 +17,10 @@ DOORS = ROOT / "adapters" / "streamclust_adapters"
 # A module imports only from strictly lower floors; halves are landings between two floors.
 FLOORS: dict[float, str] = {
     0: "errors results",
+    0.5: "kernels.sources",
     1: "parameters kernels.compiled",
+    1.25: "kernels.groups kernels.laws kernels.metric kernels.reservoir kernels.routing",
+    1.4: "kernels.assignment",
     1.5: "kernels.*",
     1.75: "desk beside nearness robust",
     2: "nodes roster windows features scaling drift events snapshot mergeable refit.leaves",

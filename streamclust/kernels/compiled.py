@@ -1,9 +1,8 @@
 """The one switch for compilation: how every kernel of this folder is made.
 
-Kernels are compiled on first use and cached beside their source, or in ``NUMBA_CACHE_DIR``. A
-kernel calls kernels of its own file only: the cache follows the file of the outer function, so a
-callee edited elsewhere would leave a stale caller behind. With ``NUMBA_DISABLE_JIT=1`` the same
-source is interpreted.
+Kernels are compiled on first use and cached beside their source, or in ``NUMBA_CACHE_DIR``, until
+that source or another that it imports from changes. With ``NUMBA_DISABLE_JIT=1`` the same source is
+interpreted.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from numba import carray, config, njit, types  # type: ignore[attr-defined]
 from numba.core import event
 from numba.extending import intrinsic
 
+from streamclust.kernels.sources import judged_by_sources
 from streamclust.results import FloatArray, IntArray
 
 INTERPRETED: bool = config.DISABLE_JIT  # type: ignore[attr-defined]  # set by the environment
@@ -111,7 +111,8 @@ def _compiled(function: Function, **options: Any) -> Function:
         interpreted.py_func = function
         return cast(Function, interpreted)
     try:
-        return cast(Function, njit(cache=True, **options)(function))
+        with judged_by_sources():
+            return cast(Function, njit(cache=True, **options)(function))
     except RuntimeError:  # no folder for the cache
         return cast(Function, njit(**options)(function))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamclust.kernels.compiled import kernel
+from streamclust.kernels.compiled import inlined_kernel, kernel
 from streamclust.results import FloatArray, IntArray
 
 
@@ -79,3 +79,40 @@ def assignment_costs(
                 answered += total ** (1.0 / p)
         least += best ** (1.0 / p)
     return answered, least
+
+
+@inlined_kernel
+def route(row: FloatArray, origin: FloatArray, table: FloatArray) -> int:
+    """Return the slot of the center whose leaf holds a row, not measured from the origin yet.
+
+    A node is ``[feature, threshold, left, right]``; what is at most the threshold from the origin
+    goes left, and a negative child ~slot is a leaf. There is at least one node.
+    """
+    at = 0
+    while at >= 0:
+        feature = int(table[at, 0])
+        left = row[feature] - origin[feature] <= table[at, 1]
+        at = int(table[at, 2] if left else table[at, 3])
+    return ~at
+
+
+@inlined_kernel
+def route_ahead(
+    rows: FloatArray, origin: FloatArray, table: FloatArray, leaves: FloatArray
+) -> None:
+    """Tell into `leaves` what `route` returns for as many of the first rows, as ~slot.
+
+    They go down level by level, so that none waits for what another compares.
+    """
+    n = min(rows.shape[0], leaves.shape[0])
+    leaves[:n] = 0.0
+    walking = 1
+    while walking > 0:
+        walking = 0
+        for i in range(n):
+            at = int(leaves[i])
+            if at >= 0:
+                feature = int(table[at, 0])
+                left = rows[i, feature] - origin[feature] <= table[at, 1]
+                leaves[i] = table[at, 3 - int(left)]
+                walking += leaves[i] >= 0.0

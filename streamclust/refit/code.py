@@ -1,7 +1,7 @@
 """The length of a clustering's description, and the refinement that shortens it.
 
 Owns what a clustering costs in nats: its clusters told by Gaussian or Student laws, perhaps skewed
-ones (points, parameters and labels, see `streamclust.kernels.code`), and its noise told point by
+ones (points, parameters and labels, see `streamclust.kernels.laws`), and its noise told point by
 point by a uniform law over the window's box. The principle is Rissanen's minimum description length
 ("Modeling by shortest data description", 1978): of two clusterings the shorter one is better, with
 no labels and no threshold.
@@ -17,7 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels.code import Memo, empty_memo, fit_clusters, number_clusters, reassign
+from streamclust.kernels.assignment import number_clusters, reassign
+from streamclust.kernels.code import fit_clusters
+from streamclust.kernels.groups import Memo, empty_memo
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.kernels.metric_references import distance
+
 MASK = (1 << 64) - 1
-
-
-def distance(a, b, weights, p):
-    z = np.minimum(np.abs(np.asarray(a) - b) * weights, 10.0)
-    top = z.max(initial=0.0)
-    return 0.0 if top == 0 else float(top * ((z / top) ** p).sum() ** (1.0 / p))
 
 
 def uniform(seed, tick):
@@ -39,20 +35,6 @@ def answer(row, centers, fences, weights, p, tree, by_tree, fenced):
     if holds.any():
         return int(np.where(holds, distances, np.inf).argmin())
     return -1 if fenced else int(distances.argmin())
-
-
-def standing(points, centers, fences, scales, groups, weights, p):
-    """Holder, and relative distances to the two nearest groups, of every point."""
-    holders, nearest = [], []
-    for point in points:
-        far = np.array([distance(point, c, weights, p) for c in centers])
-        holds = far <= fences
-        holders.append(int(np.where(holds, far, np.inf).argmin()) if holds.any() else -1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.where(far == 0, 0.0, far / scales)
-        told = [relative[groups == g].min() for g in np.unique(groups)]
-        nearest.append(sorted([*told, np.inf, np.inf])[:2])
-    return np.array(holders), np.array(nearest)
 
 
 def direction(u, p):

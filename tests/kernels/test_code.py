@@ -2,14 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from streamclust.kernels.code import (
-    ROWS,
-    empty_memo,
-    fit_clusters,
-    nearest_law,
-    node_codes,
-    number_clusters,
-)
+from streamclust.kernels.assignment import nearest_law, number_clusters
+from streamclust.kernels.code import fit_clusters, node_codes
+from streamclust.kernels.groups import ROWS, empty_memo
 from tests.kernels.code_references import (
     law,
     log_density,

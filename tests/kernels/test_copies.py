@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamclust.kernels import stream
+from streamclust.kernels import metric
 from streamclust.kernels.copies import LENDERS, by_slot, copy_residuals, direction
 
 
@@ -84,9 +84,9 @@ def test_the_nearest_slot_does_not_depend_on_the_hint(k, p):
     rng = np.random.default_rng(k)
     centers, weights = rng.normal(size=(k, 4)), rng.uniform(0, 8, 4)  # some distances are clipped
     points = np.concatenate([rng.normal(size=(200, 4)), centers])
-    expected = stream.distance_table(points, centers, weights, p).argmin(axis=1)
-    apart = stream.distance_table(centers, centers, weights, p)
+    expected = metric.distance_table(points, centers, weights, p).argmin(axis=1)
+    apart = metric.distance_table(centers, centers, weights, p)
     order = apart.argsort(axis=1, kind="stable")
     for hints in (rng.integers(0, k, len(points)), np.zeros(len(points), dtype=np.int64)):
-        found = stream.nearest_slots(points, hints, centers, apart, order, weights, p)
+        found = metric.nearest_slots(points, hints, centers, apart, order, weights, p)
         assert found.tolist() == expected.tolist()

@@ -6,42 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from streamclust.desk import Desk, address_of
-from streamclust.kernels import stream
-from streamclust.nearness import standing
+from streamclust.kernels import metric, stream
 from tests.kernels import stream_references as plain
+from tests.kernels.metric_references import P, distance, vectors
 
 NONE = np.zeros(0)
-VALUES = st.floats(-1e150, 1e150)
-P = st.sampled_from([1.0, 1.5, 2.0, 3.0, 8.0, 20.0])
-
-
-@st.composite
-def vectors(draw, n=2):
-    d = draw(st.integers(1, 9))
-    many = [draw(arrays(float, d, elements=VALUES)) for _ in range(n)]
-    weights = draw(arrays(float, d, elements=st.floats(0, 1e3)))
-    return (*many, weights)
-
-
-@given(vectors(), P)
-def test_distances_equal_the_plain_ones(ab, p):
-    a, b, weights = ab
-    expected = plain.distance(a, b, weights, p)
-    assert stream.distance(a, b, weights, p) == pytest.approx(expected, rel=1e-12)
-    assert stream.distance(b, a, weights, p) == stream.distance(a, b, weights, p)
-    assert stream.distance(a, a, weights, p) == 0.0
-
-
-@given(vectors(), st.floats(0.0, 30.0))
-def test_a_bounded_distance_is_the_distance_or_beyond_the_limit(ab, limit):
-    a, b, weights = ab
-    true = stream.distance(a, b, weights, 2.0)
-    for bound in (limit, true, np.nextafter(true, 0.0)):
-        found = stream.euclid(a, b, weights, bound)
-        assert found == true if true <= bound else found > bound
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -52,7 +23,7 @@ def test_the_nearest_center_does_not_depend_on_where_the_search_begins(seed):
     stats = np.zeros((k, stream.N_STATS))
     stats[:, stream.FENCE] = rng.integers(0, 4, k) / 2.0
     row, weights = rng.integers(-3, 4, d) / 2.0, np.ones(d)
-    far = np.array([stream.distance(row, c, weights, p) for c in centers])
+    far = np.array([metric.distance(row, c, weights, p) for c in centers])
     inside = np.where(far <= stats[:, stream.FENCE], far, np.inf)
     slot = int(inside.argmin()) if np.isfinite(inside).any() else -1
     # The centers were elsewhere, at a known distance at the most, and one feature is not seen.
@@ -65,78 +36,23 @@ def test_the_nearest_center_does_not_depend_on_where_the_search_begins(seed):
             assert found == (int(far.argmin()), far.min(), slot, inside.min())
 
 
-@given(vectors(6), P)
-def test_a_table_of_distances_equals_them_to_the_bit(points, p):
-    *many, weights = points
-    points = np.array(many)
-    for centers in (points, points[:2]):
-        table = stream.distance_table(points, centers, weights, p)
-        expected = [[stream.distance(a, b, weights, p) for b in centers] for a in points]
-        assert table.tolist() == expected
-
-
-@given(st.integers(0, 10**6), st.sampled_from([1.0, 2.0, 3.0]))
-def test_points_stand_to_centers_as_plainly(seed, p):
-    rng = np.random.default_rng(seed)
-    k, d = int(rng.integers(1, 8)), int(rng.integers(1, 4))
-    points, centers = rng.integers(-3, 4, (20, d)) * 1.0, rng.integers(-3, 4, (k, d)) * 1.0
-    fences, scales = rng.uniform(0, 3, k), rng.integers(0, 3, k) * 0.5
-    groups, weights = np.unique(rng.integers(0, k, k), return_inverse=True)[1], rng.uniform(0, 2, d)
-    expected = plain.standing(points, centers, fences, scales, groups, weights, p)
-    holders, nearest = standing(points, centers, fences, scales, groups, weights, p)
-    assert holders.tolist() == expected[0].tolist()
-    assert np.allclose(nearest, expected[1])
-    table = stream.distance_table(points[:k], centers, weights, p)
-    assert stream.distances(points[:k], centers, weights, p).tolist() == table.diagonal().tolist()
-
-
-@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
-@pytest.mark.parametrize("n", [0, 1, 7, 40])
-def test_distances_across_columns_equal_them_to_the_bit_and_touch_no_other(n, p):
-    rng = np.random.default_rng(n)
-    across, weights = 30.0 * rng.normal(size=(6, 41)), rng.random(5)
-    point, found = rng.normal(size=7), np.full(41, -1.0)
-    stream.distances_across(point, across, weights, p, found[:n])
-    told = [stream.distance(point, across[:5, m].copy(), weights, p) for m in range(n)]
-    assert found.tolist() == [*told, *[-1.0] * (41 - n)]
-
-
-def test_a_single_wild_feature_counts_ten_at_most():
-    zero, far = np.zeros(3), np.array([1e100, 1.0, 0.0])
-    assert stream.distance(zero, far, np.ones(3), 2.0) == pytest.approx(np.sqrt(101))
-
-
-@given(st.integers(0, 2**53 - 1), st.integers(0, 2**62))
-def test_uniform_numbers_depend_on_seed_and_tick_alone(seed, tick):
-    assert stream.uniform(seed, tick) == plain.uniform(seed, tick)
-    assert 0.0 < stream.uniform(seed, tick) < 1.0
-
-
-def test_uniform_numbers_are_uniform_and_uncorrelated():
-    from scipy.stats import kstest
-
-    draws = np.array([stream.uniform(5, t) for t in range(20_000)])
-    assert kstest(draws, "uniform").pvalue > 0.01
-    assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 0.02
-
-
 @given(vectors(), P, st.floats(0.001, 1.0))
 def test_a_step_descends_the_distance_and_is_no_longer_than_told(ab, p, share):
     a, b, weights = ab[0] % 100.0, ab[1] % 100.0, np.minimum(ab[2], 0.01) + 0.001
-    dist = stream.distance(a, b, weights, p)
+    dist = metric.distance(a, b, weights, p)
     if dist == 0.0:
         return
     moved = b.copy()
     stream.step(a, moved, weights, dist, share * dist, p)
-    assert stream.distance(b, moved, weights, p) <= share * dist * (1 + 1e-9) + 1e-12
-    assert stream.distance(a, moved, weights, p) <= dist * (1 + 1e-9)
+    assert metric.distance(b, moved, weights, p) <= share * dist * (1 + 1e-9) + 1e-12
+    assert metric.distance(a, moved, weights, p) <= dist * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 8.0])
 def test_a_small_step_follows_the_gradient(p):
     rng = np.random.default_rng(0)
     a, b, weights = rng.normal(size=5), rng.normal(size=5), rng.uniform(0.1, 1, 5)
-    dist, moved = stream.distance(a, b, weights, p), b.copy()
+    dist, moved = metric.distance(a, b, weights, p), b.copy()
     stream.step(a, moved, weights, dist, 1e-3 * dist, p)
     expected = 1e-3 * dist * plain.direction((a - b) * weights, p)
     assert (moved - b) * weights == pytest.approx(expected, rel=1e-6)
@@ -167,7 +83,7 @@ def check_places(desk, rows, parts, k, p, ratio=0.8):
         again = row.copy()
         again[: frame.shape[1]] += frame[0]
         slot = stream.place_at(desk.address, address_of(again), ratio, address_of(told))
-        far = [plain.distance(again[: frame.shape[1]], c, frame[1], p) for c in centers[:k]]
+        far = [distance(again[: frame.shape[1]], c, frame[1], p) for c in centers[:k]]
         relative = np.array(far) / stats[:k, stream.SCALE]
         clusters = stats[:k, stream.CLUSTER]
         mine = clusters == clusters[slot] if slot >= 0 else np.ones(k, dtype=bool)
@@ -347,7 +263,7 @@ def test_how_far_a_center_moves_is_never_understated(spread):
     for _ in range(20):
         row = np.array([*spread * rng.normal(size=3), 1.0, 1.0])
         center, stats, moved = np.zeros((1, 3)), np.ones((1, stream.N_STATS)), np.zeros(1)
-        dist = stream.distance(row, center[0], weights, 2.0)
+        dist = metric.distance(row, center[0], weights, 2.0)
         stream.arrive(row, 0, dist, weights, center, center.copy(), stats, gauges, moved)
         assert 0.0 < np.sqrt(np.square(weights * center[0]).sum()) <= moved[0] * (1.0 + 1e-12)
 
