@@ -6,6 +6,9 @@ import logging
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -81,43 +84,94 @@ def test_a_missing_extra_is_told(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
-def test_the_client_reads_and_looks_up_on_a_mock_broker(tmp_path):
-    """What librdkafka's mock cannot do (transactional offsets) is for the suite with real Kafka."""
-    mock = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    brokers = mock.list_topics(timeout=30).brokers.values()
+@pytest.fixture
+def mock():
+    """A cluster of librdkafka's own, with 20 messages; it cannot do transactional offsets."""
+    cluster = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    brokers = cluster.list_topics(timeout=30).brokers.values()
     address = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
     producer = Producer({"bootstrap.servers": address, "log_level": 0})
     for i in range(20):
         producer.produce("in", b"%d" % i, b"k", 0, headers=[("h", b"1")])
     assert producer.flush(30) == 0
+    yield address
+    del cluster  # its brokers live as long as it does
+
+
+@pytest.fixture
+def broker_with(mock, tmp_path):
+    """Makes brokers on the mock cluster, with some options more."""
     logger = logging.Logger("quiet")
     logger.addHandler(logging.NullHandler())
-    with Shutdown() as shutdown:
+    with Shutdown() as shutdown, ExitStack() as stack:
 
-        def broker_with(**options):
-            claim = Claim(tmp_path, "g-w")
-            member = Membership("in", "g", "w")
-            told = {"bootstrap.servers": address} | options
-            return KafkaBroker(Client(told, member, claim, shutdown, logger), batch=7)
+        def made(**options):
+            member, claim = Membership("in", "g", "w"), Claim(tmp_path, "g-w")
+            told = {"bootstrap.servers": mock} | options
+            broker = KafkaBroker(Client(told, member, claim, shutdown, logger), batch=7)
+            stack.callback(broker.close)
+            return broker
 
-        broker = broker_with()
-        try:
-            assert broker.extent("in", 0) == (0, 20)
-            assert broker.committed([0]) == {}
-            broker.take({0: 5})
-            read = []
-            while len(read) < 15:
-                read += broker.read()
-            assert [(m.offset, m.value) for m in read] == [(i, b"%d" % i) for i in range(5, 20)]
-            assert (read[0].key, read[0].headers) == (b"k", [("h", b"1")])
-            assert read[0].time is not None
-            assert broker.lag() == {0: 0}
-            values, behind = broker.values("in", 18)
-            assert (values, behind) == ([b"18", b"19"], 20)
-            with pytest.raises(AdapterError, match="refuses an option"):
-                broker_with(**{"no.such": "1"})
-        finally:
-            broker.close()
+        yield made
+
+
+def test_the_client_reads_and_looks_up_on_a_mock_broker(broker_with):
+    broker = broker_with()
+    assert broker.extent("in", 0) == (0, 20)
+    assert broker.committed([0]) == {}
+    broker.take({0: 5})
+    read = []
+    while len(read) < 15:
+        read += broker.read()
+    assert [(m.offset, m.value) for m in read] == [(i, b"%d" % i) for i in range(5, 20)]
+    assert (read[0].key, read[0].headers) == (b"k", [("h", b"1")])
+    assert read[0].time is not None
+    assert broker.lag() == {0: 0}
+    values, behind = broker.values("in", 18)
+    assert (values, behind) == ([b"18", b"19"], 20)
+    with pytest.raises(AdapterError, match="refuses an option"):
+        broker_with(**{"no.such": "1"})
+
+
+class LateToLearn:
+    """A consumer on brokers that learn of every topic a few questions late."""
+
+    def __init__(self, consumer):
+        self._consumer = consumer
+        self.asked = 0
+
+    def list_topics(self, topic, timeout):
+        told = self._consumer.list_topics(topic, timeout)
+        self.asked += 1
+        if self.asked < 4:
+            told.topics[topic].error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return told
+
+    def __getattr__(self, name):
+        return getattr(self._consumer, name)
+
+
+class Admin:
+    """An admin client of a cluster without topics that makes each at once."""
+
+    def list_topics(self, timeout):
+        return SimpleNamespace(topics={})
+
+    def create_topics(self, wanted):
+        done = Future()
+        done.set_result(None)
+        return {topic.topic: done for topic in wanted}
+
+
+def test_a_topic_that_was_just_made_may_be_unknown_for_a_while(broker_with, monkeypatch):
+    broker = broker_with()
+    broker._reading._consumer = late = LateToLearn(broker._reading._consumer)
+    with pytest.raises(AdapterError, match=r"cannot use topic in: .*Unknown topic"):
+        broker.n_partitions("in")
+    monkeypatch.setattr(broker._client, "made", lambda kind, options: Admin())
+    broker.create({"in": 1})
+    assert broker.n_partitions("in") == 4  # of the mock's topics
+    assert late.asked == 4
 
 
 def test_a_call_of_the_client_that_never_returns_has_failed(monkeypatch):

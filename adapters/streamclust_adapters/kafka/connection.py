@@ -36,6 +36,7 @@ class KafkaBroker:
 
     def __init__(self, client: Client, *, batch: int) -> None:
         self._client = client
+        self._made: set[str] = set()
         self._reading = Reading(client, batch)
         self._transactions = Transactions(client, self._reading.metadata)
         self._reading.reach()
@@ -55,10 +56,11 @@ class KafkaBroker:
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise AdapterError(f"cannot create {topic}: {told(error)}") from error
+            self._made.add(topic)
 
     def n_partitions(self, topic: str) -> int:
         """How many partitions a topic has; see `Broker`."""
-        return self._reading.n_partitions(topic)
+        return self._reading.n_partitions(topic, made=topic in self._made)
 
     def extent(self, topic: str, partition: int) -> Extent:
         """Which offsets a partition holds; see `Broker`."""

@@ -79,14 +79,17 @@ class Reading:
 
     # ------------------------------------------------------------ topics and offsets
 
-    def n_partitions(self, topic: str) -> int:
-        """How many partitions a topic has; see `Broker`."""
-        answer = self._client.first(
-            lambda: self._consumer.list_topics(topic, PATIENCE), "list topics"
-        )
-        if (found := answer.topics[topic]).error is not None:
-            raise AdapterError(f"topic {topic}: {found.error.str()}")
-        return len(found.partitions)
+    def n_partitions(self, topic: str, *, made: bool) -> int:
+        """How many partitions a topic has; if we have just made it, brokers may learn of it yet."""
+
+        def count() -> int:
+            found = self._consumer.list_topics(topic, PATIENCE).topics[topic]
+            if found.error is not None:
+                raise KafkaException(found.error)
+            return len(found.partitions)
+
+        ask = self._client.again if made else self._client.first
+        return ask(count, f"use topic {topic}")
 
     def extent(self, topic: str, partition: int) -> Extent:
         """Which offsets a partition holds; see `Broker`."""
