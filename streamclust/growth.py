@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamclust.kernels.cuts import KeyArray, Law, first_arrivals
+from streamclust.kernels.cuts import Law, first_arrivals
 from streamclust.kernels.mistakes import best_draw, landings
 from streamclust.measures import FEWEST_POINTS, cells_for, plain_measure, tabulated
 from streamclust.nodes import MASK, Arrival, Measure, Node, Part, Record, ids_under
-from streamclust.results import FloatArray, IntArray
+from streamclust.results import FloatArray, IntArray, KeyArray
 
 GOLDEN = 0x9E3779B97F4A7C15
 

@@ -11,10 +11,9 @@ import math
 
 import numpy as np
 
-from streamclust.kernels.cuts import KeyArray
 from streamclust.kernels.mistakes import calmest_cells, cell_knots
 from streamclust.nodes import Measure
-from streamclust.results import FloatArray
+from streamclust.results import FloatArray, KeyArray
 
 SHARPNESS = 15.0
 """A cell's mass shrinks by ``exp(-SHARPNESS * excess mistakes / points per center)`` ..."""

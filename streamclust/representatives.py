@@ -11,14 +11,11 @@ from __future__ import annotations
 from copy import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels import metric
 from streamclust.regions import relative_distances
-from streamclust.results import FloatArray, IntArray
+from streamclust.results import BoolArray, FloatArray, IntArray
 from streamclust.robust import lp_median
-
-BoolArray = NDArray[np.bool_]
 
 MISFIT = 0.05
 """Share of a cluster's weight that lies nearer to other clusters before it gets another center."""

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+KeyArray: TypeAlias = NDArray[np.uint64]
 FeatureName: TypeAlias = str | int
 
 NOISE = -1

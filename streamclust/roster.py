@@ -13,8 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamclust.errors import InvalidParameter, UnknownCluster
-from streamclust.kernels.cuts import KeyArray
-from streamclust.results import FloatArray
+from streamclust.results import FloatArray, KeyArray
 
 LARGEST = 1e150
 """Coordinates beyond it are refused: powers of distances would overflow."""

@@ -20,11 +20,10 @@ from streamclust.corrections import Corrections, learn_corrections
 from streamclust.errors import InvalidParameter
 from streamclust.growth import mixed_key
 from streamclust.invariants import check_tree
-from streamclust.kernels.cuts import KeyArray
 from streamclust.nodes import answers_of, flatten
 from streamclust.packing import pack_corrections, unpack_corrections
 from streamclust.rebuilds import Rebuilt, is_overdue, rebuild_overdue, reconsider
-from streamclust.results import FloatArray, IntArray
+from streamclust.results import FloatArray, IntArray, KeyArray
 from streamclust.roster import Roster
 from streamclust.routed import RoutedTree
 from streamclust.structure import Drawing, Path, Structure

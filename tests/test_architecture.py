@@ -19,6 +19,7 @@ FLOORS: dict[float, str] = {
     0: "errors results",
     0.5: "kernels.sources",
     1: "parameters kernels.compiled",
+    1.1: "kernels.mixing",
     1.25: "kernels.groups kernels.laws kernels.metric kernels.reservoir kernels.routing",
     1.4: "kernels.assignment",
     1.5: "kernels.*",

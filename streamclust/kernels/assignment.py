@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
 from streamclust.kernels.laws import DEGREES, FULL, depths, squares
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from streamclust.results import FloatArray, IntArray
 
 TILE = 256
 

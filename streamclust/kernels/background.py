@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-
-FloatArray = NDArray[np.float64]
+from streamclust.results import FloatArray
 
 
 @kernel

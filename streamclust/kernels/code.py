@@ -10,16 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.assignment import number_clusters
 from streamclust.kernels.compiled import kernel
 from streamclust.kernels.groups import Memo, chains, key_of, pack, recall
 from streamclust.kernels.laws import fit_law, gaussian
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-KeyArray = NDArray[np.uint64]
+from streamclust.results import FloatArray, IntArray, KeyArray
 
 
 @kernel

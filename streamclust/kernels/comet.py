@@ -9,12 +9,9 @@ with the diagonal. Four columns at a time fill a vector register, if they are sp
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from streamclust.results import FloatArray, IntArray
 
 
 @kernel
@@ -185,38 +182,6 @@ def solve_fusion(
 
 
 @kernel
-def _median(values: FloatArray) -> float:
-    """The median of some values, which are put into another order."""
-    middle = values.shape[0] // 2
-    low, high = 0, values.shape[0] - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            high = j
-        elif middle >= i:
-            low = i
-        else:
-            break
-    if values.shape[0] % 2 == 1:
-        return float(values[middle])
-    below = values[0]
-    for i in range(1, middle):
-        if values[i] > below:
-            below = values[i]
-    return float(0.5 * (below + values[middle]))
-
-
-@kernel
 def _typical(moved: FloatArray, weights: FloatArray, bins: IntArray) -> float:
     """The median over bins of the weighted means of their rows."""
     count = 0
@@ -229,7 +194,7 @@ def _typical(moved: FloatArray, weights: FloatArray, bins: IntArray) -> float:
         mass[b] += weights[i]
     for b in range(count):
         sums[b] /= mass[b]
-    return _median(sums)
+    return float(np.median(sums))
 
 
 @kernel
@@ -281,7 +246,7 @@ def draw_together(
     """
     n, p = Z.shape
     pulls, along = np.empty(base.shape[0]), np.empty(edge.shape[0])
-    trust, moved, held, spare = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    trust, moved, held = np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
         trust[i] = 1.0
     level = 0
@@ -304,8 +269,8 @@ def draw_together(
             square = 0.0
             for j in range(p):
                 square += (Z[i, j] - U[i, j]) ** 2
-            moved[i] = spare[i] = square
-        scale = 4.0 * (_typical(moved, weights, bins[level]) if len(bins) else _median(spare))
+            moved[i] = square
+        scale = 4.0 * (_typical(moved, weights, bins[level]) if len(bins) else np.median(moved))
         if scale > 0.0:
             for i in range(n):
                 trust[i] = (scale / (scale + moved[i])) ** 2 + resist

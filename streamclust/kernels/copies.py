@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamclust.kernels.compiled import kernel
+from streamclust.kernels.groups import by_group
+from streamclust.kernels.mixing import GOLDEN, mixed
 from streamclust.results import FloatArray, IntArray
 
 LENDERS = 3
@@ -14,12 +16,9 @@ LENDERS = 3
 
 
 @kernel
-def mixed(a: Any, b: Any) -> Any:
-    """Return 64 bits that depend on both numbers (SplitMix64 finaliser); a and b are uint64."""
-    z = np.uint64(a) + (np.uint64(b) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+def keyed(a: Any, b: Any) -> Any:
+    """Return 64 bits that depend on both numbers; a and b are uint64."""
+    return mixed(np.uint64(a) + (np.uint64(b) + np.uint64(1)) * GOLDEN)
 
 
 @kernel
@@ -27,7 +26,7 @@ def direction(key: Any, out: FloatArray) -> None:
     """Draw a unit vector of three numbers, uniform on the sphere, into `out`."""
     turn, square = np.uint64(0), 2.0
     while not 0.0 < square <= 1.0:  # the ball inside the cube: no logarithm, no sine
-        bits = mixed(key, turn)
+        bits = keyed(key, turn)
         square = 0.0
         for j in range(LENDERS):
             out[j] = (bits & np.uint64(0x1FFFFF)) / 1048576.0 - 1.0
@@ -36,21 +35,6 @@ def direction(key: Any, out: FloatArray) -> None:
         turn += np.uint64(1)
     for j in range(LENDERS):
         out[j] /= np.sqrt(square)
-
-
-@kernel
-def by_slot(slots: IntArray, k: int) -> tuple[IntArray, IntArray]:
-    """Return the rows sorted by slot, and where each slot's begin; shapes (n,) and (k + 1,)."""
-    starts = np.zeros(k + 1, dtype=np.int64)
-    for i in range(slots.size):
-        starts[slots[i] + 1] += 1
-    for c in range(k):
-        starts[c + 1] += starts[c]
-    rows, at = np.empty(slots.size, dtype=np.int64), starts.copy()
-    for i in range(slots.size):
-        rows[at[slots[i]]] = i
-        at[slots[i]] += 1
-    return rows, starts
 
 
 @kernel
@@ -85,21 +69,21 @@ def copy_residuals(
         Row r lies around the center of point r mod n, whose residual is the first of the three.
     """
     n, d = points.shape
-    key = mixed(np.uint64(seed), np.uint64(tick))
-    rows, starts = by_slot(slots, centers.shape[0])
+    key = keyed(np.uint64(seed), np.uint64(tick))
+    rows, starts = by_group(slots, centers.shape[0])
     share = np.empty(LENDERS)
     for r in range(copies.shape[0]):
         own = slots[r % n]
         first, size = starts[own], starts[own + 1] - starts[own]
-        bits = mixed(key, np.uint64(r))
+        bits = keyed(key, np.uint64(r))
         direction(bits, share)
         for j in range(d):
             copies[r, j] = centers[own, j]
         for turn in range(LENDERS):
-            bits = mixed(bits, np.uint64(turn))
+            bits = keyed(bits, np.uint64(turn))
             lender = r % n if turn == 0 else rows[first + np.int64(bits % np.uint64(size))]
             if (bits >> np.uint64(11)) / 9007199254740992.0 < borrow[own]:
-                lender = np.int64(mixed(bits, np.uint64(LENDERS)) % np.uint64(n))
+                lender = np.int64(keyed(bits, np.uint64(LENDERS)) % np.uint64(n))
             theirs = slots[lender]
             unit = scales[own] / scales[theirs] if scales[theirs] > 0.0 else scales[own]
             part = share[turn] * unit

@@ -12,19 +12,14 @@ the comparison ``x <= threshold`` that routing uses.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-from streamclust.results import FloatArray, IntArray
+from streamclust.kernels.mixing import GOLDEN, mixed
+from streamclust.results import FloatArray, IntArray, KeyArray
 
-KeyArray: TypeAlias = NDArray[np.uint64]
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-FIRST = np.uint64(0xBF58476D1CE4E5B9)
-SECOND = np.uint64(0x94D049BB133111EB)
 SLACK = 1e-9  # how far beyond a center's mass arrivals are still compared: rounding is far smaller
 LAST_INDEX = 4096  # a band holds no more arrivals; only a band that cannot cut at all gets there
 HIGHEST = 2.0**1000  # masses beyond are treated alike
@@ -61,14 +56,6 @@ class Law(NamedTuple):
     knots: FloatArray
     masses: FloatArray
     feature_keys: KeyArray
-
-
-@kernel
-def mixed(z: np.uint64) -> np.uint64:
-    """Finalize a 64-bit counter (SplitMix64: Steele, Lea and Flood, OOPSLA 2014)."""
-    z = (z ^ (z >> np.uint64(30))) * FIRST
-    z = (z ^ (z >> np.uint64(27))) * SECOND
-    return z ^ (z >> np.uint64(31))
 
 
 @kernel

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
+from streamclust.results import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.uint64]
 """Positions as unsigned numbers: indexing with them needs no look at the sign."""
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-KeyArray = NDArray[np.uint64]
+from streamclust.kernels.mixing import GOLDEN, mixed
+from streamclust.results import FloatArray, IntArray, KeyArray
 
 SLOTS, ROWS, PROBES = 4096, 1024, 8  # of a memo
 
@@ -47,13 +44,10 @@ def empty_memo(d: int) -> Memo:
 
 @kernel
 def key_of(i: int, following: IntArray, student: bool) -> np.uint64:
-    """The hash of a chain of points and a law; the sum of the hashes of its parts (SplitMix64)."""
+    """The hash of a chain of points and a law; the sum of the hashes of its parts."""
     key = np.uint64(0)
     while i >= 0:
-        z = np.uint64(2 * i + 1 + student) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        key += z ^ (z >> np.uint64(31))
+        key += mixed(np.uint64(2 * i + 1 + student) * GOLDEN)
         i = following[i]
     return key
 
@@ -72,6 +66,23 @@ def recall(memo: Memo, key: np.uint64) -> tuple[int, bool]:
             return used, False
         slot = (slot + 1) % SLOTS
     return ROWS, False
+
+
+@kernel
+def by_group(members: IntArray, k: int) -> tuple[IntArray, IntArray]:
+    """Return the rows sorted by group, and where each group's begin, shape (k + 1,); -1 is none."""
+    starts = np.zeros(k + 1, dtype=np.int64)
+    for group in members:
+        if group >= 0:
+            starts[group + 1] += 1
+    for group in range(k):
+        starts[group + 1] += starts[group]
+    rows, at = np.empty(starts[k], dtype=np.int64), starts.copy()
+    for i in range(members.size):
+        if members[i] >= 0:
+            rows[at[members[i]]] = i
+            at[members[i]] += 1
+    return rows, starts
 
 
 @kernel

@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel, regrouping_kernel
-
-FloatArray = NDArray[np.float64]
+from streamclust.results import FloatArray
 
 LOG_TAU = math.log(2.0 * math.pi)
 DEGREES = 4.0

@@ -7,12 +7,9 @@ what looks for points near a place can pass over the others by their boxes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from streamclust.results import FloatArray, IntArray
 
 
 @kernel

@@ -9,13 +9,10 @@ so that its cost follows the number of edges and not the square of the number of
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from streamclust.kernels.groups import chains
+from streamclust.results import BoolArray, FloatArray, IntArray
 
 
 @kernel
@@ -269,7 +266,7 @@ def bridge_components(points: FloatArray, first: IntArray, second: IntArray) -> 
         to the other's mean, and the other's point that is nearest to it.
     """
     n, d = points.shape
-    parent, part, following = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    parent, part, member = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
         parent[i] = i
     for e in range(first.shape[0]):
@@ -288,13 +285,10 @@ def bridge_components(points: FloatArray, first: IntArray, second: IntArray) -> 
                 count += 1
         if count == 1:
             return bridges[:, :made]
-        head, other = np.empty(count, np.int64), np.empty(count, np.int64)
-        mean = np.empty((count, d))
-        for c in range(count):
-            head[c] = -1
-        for i in range(n - 1, -1, -1):
-            c = part[_root(parent, i)]
-            following[i], head[c] = head[c], i
+        for i in range(n):
+            member[i] = part[_root(parent, i)]
+        head, _, following = chains(member, count)
+        other, mean = np.empty(count, np.int64), np.empty((count, d))
         for c in range(count):
             _mean(points, head[c], following, mean[c])
         for a in range(count):

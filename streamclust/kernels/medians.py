@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamclust.kernels.compiled import kernel
+from streamclust.kernels.groups import by_group
 from streamclust.results import FloatArray, IntArray
 
 TINY = 1e-280  # squares below have lost digits
@@ -136,18 +137,7 @@ def lp_sweeps(
         Where to start; overwritten.
     """
     k = found.shape[0]
-    starts = np.zeros(k + 1, dtype=np.int64)
-    for group in members:
-        if group >= 0:
-            starts[group + 1] += 1
-    for group in range(k):
-        starts[group + 1] += starts[group]
-    rows, filled = np.empty(starts[k], dtype=np.int64), np.zeros(k, dtype=np.int64)
-    for i in range(members.size):
-        group = members[i]
-        if group >= 0:
-            rows[starts[group] + filled[group]] = i
-            filled[group] += 1
+    rows, starts = by_group(members, k)
     for group in range(k):
         mine = rows[starts[group] : starts[group + 1]]
         if mine.size <= 2:

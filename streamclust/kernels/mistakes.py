@@ -7,15 +7,10 @@ coordinates makes, and lets all arrivals in between take that threshold.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-from streamclust.results import FloatArray, IntArray
-
-KeyArray: TypeAlias = NDArray[np.uint64]
+from streamclust.results import FloatArray, IntArray, KeyArray
 
 LOOSE = 5e-7  # share of a cell's mass on each side of its threshold that stays continuous
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import inlined_kernel, kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from streamclust.results import BoolArray, FloatArray, IntArray
 
 PART = 8
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from streamclust.kernels.compiled import inlined_kernel
+from streamclust.kernels.mixing import GOLDEN, mixed
 from streamclust.results import FloatArray, IntArray
 
 
 @inlined_kernel
 def uniform(seed: int, tick: int) -> float:
-    """Return a number in (0, 1) that depends on seed and tick alone (SplitMix64 finaliser)."""
-    z = np.uint64(seed) + np.uint64(tick) * np.uint64(0x9E3779B97F4A7C15)
-    for _ in range(2):
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
+    """Return a number in (0, 1) that depends on seed and tick alone."""
+    z = mixed(mixed(np.uint64(seed) + np.uint64(tick) * GOLDEN))
     return float((z >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 

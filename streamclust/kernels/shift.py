@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
+from streamclust.results import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 WordArray = NDArray[np.uint64]
 GROUP = 64
 """Trajectories that go together: the bits of a word."""

@@ -270,10 +270,8 @@ def gather(
     micro[d, scratch] = total
     if shell > 0.5 * total:
         return False
-    return (
-        nearest(group, weights, centers, stats, counts[N_CENTERS], p, 0, apart[:0], apart[:0])[2]
-        < 0
-    )
+    none, k = apart[:0], counts[N_CENTERS]
+    return nearest(group, weights, centers, stats, k, p, 0, none, none)[2] < 0
 
 
 @inlined_kernel

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.compiled import kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from streamclust.results import FloatArray, IntArray
 
 
 @kernel

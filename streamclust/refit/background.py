@@ -12,14 +12,11 @@ background counts.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.background import kth_least, weigh_background
 from streamclust.refit.code import LEAST
 from streamclust.refit.graph import Nearest, nearest_points
-from streamclust.results import FloatArray
-
-BoolArray = NDArray[np.bool_]
+from streamclust.results import BoolArray, FloatArray
 
 NEAREST = 5
 """To which neighbour the distance is taken."""

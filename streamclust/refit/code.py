@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.assignment import number_clusters, reassign
 from streamclust.kernels.code import fit_clusters
 from streamclust.kernels.groups import Memo, empty_memo
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from streamclust.results import FloatArray, IntArray
 
 PLAIN_DIMENSIONS = 8
 """Up to so many features are their own code space."""

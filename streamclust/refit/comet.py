@@ -24,7 +24,7 @@ import math
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamclust.errors import InvalidParameter, InvalidPoint
 from streamclust.refit.adam import cluster_by_descent
@@ -43,10 +43,7 @@ from streamclust.refit.graph import (
 from streamclust.refit.hierarchy import choose, confirm, link_single, link_ward
 from streamclust.refit.partition import partition
 from streamclust.refit.valley import join_without_valley
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from streamclust.results import BoolArray, FloatArray, IntArray
 
 ROWS_PER_STEP = 70.0
 """A step of the descent is the length of the standardised data over this: 0.5 for Newthyroid."""

@@ -13,16 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.linkage import bridge_components, single_linkage
 from streamclust.kernels.neighbours import count_ties, leaf_nearest, list_edges, pair_up
 from streamclust.kernels.rcc import edge_squares
 from streamclust.refit.leaves import point_tree
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from streamclust.results import BoolArray, FloatArray, IntArray
 
 BLOCK = 1 << 22
 """Entries of the distance block that brute force holds at a time (32 MB)."""

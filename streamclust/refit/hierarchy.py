@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.code import join_clusters, node_codes
 from streamclust.kernels.levels import best_cut, finest_cut
 from streamclust.kernels.linkage import single_linkage, ward_linkage
 from streamclust.refit.code import LEAST, Choice, Code, compact
 from streamclust.refit.graph import Graph, ranked
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from streamclust.results import FloatArray, IntArray
 
 NOISE_SHARE = 0.05
 """Share of noise that cuts of a hierarchy reckon with before any noise is known."""

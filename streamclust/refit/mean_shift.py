@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamclust.kernels.shift import (
     GROUP,
@@ -32,10 +32,8 @@ from streamclust.refit.code import LEAST, Code, Space, code_space
 from streamclust.refit.graph import distinct_points
 from streamclust.refit.hierarchy import NOISE_SHARE
 from streamclust.refit.leaves import point_tree
-from streamclust.results import FloatArray, IntArray
+from streamclust.results import BoolArray, FloatArray, IntArray
 from streamclust.robust import weighted_median
-
-BoolArray = NDArray[np.bool_]
 
 FINEST, COARSEST, RUNGS = 0.01, 0.4, 10
 """Automatic bandwidths: they hold from 1 % to 40 % of the weight around the median point."""

@@ -14,17 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from streamclust.kernels.medians import alternate
 from streamclust.refit.code import Choice, Code, without_rank
 from streamclust.refit.hierarchy import Merges, choose_exactly, flat_cut
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from streamclust.results import BoolArray, FloatArray, IntArray
 
 STARTS = 4
 """Random starts of k-medians, besides those from hierarchies."""

@@ -13,14 +13,12 @@ from __future__ import annotations
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamclust.refit.base import real, require
 from streamclust.refit.mean_shift import Basins, MeanShift
 from streamclust.regions import ambiguity
-from streamclust.results import FloatArray, IntArray
-
-BoolArray = NDArray[np.bool_]
+from streamclust.results import BoolArray, FloatArray, IntArray
 
 
 class ThreeWayMeanShift(MeanShift):

@@ -10,13 +10,11 @@ follows Hennig, "Methods for merging Gaussian mixture components" (2010).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamclust.kernels.valley import border_weight, fisher_line
 from streamclust.refit.code import Choice, Code, compact
 from streamclust.refit.graph import Graph
-
-IntArray = NDArray[np.int64]
+from streamclust.results import IntArray
 
 DIP = 0.5
 """A border at least half so dense as the inside is no valley. Two equal Gaussians reach that at 3.4

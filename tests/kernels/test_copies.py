@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from streamclust.kernels import metric
-from streamclust.kernels.copies import LENDERS, by_slot, copy_residuals, direction
+from streamclust.kernels.copies import LENDERS, copy_residuals, direction
+from streamclust.kernels.groups import by_group
 
 
 def copied(seed, tick, borrow, n=60, d=70, m=5, shape=None):
@@ -30,9 +31,9 @@ def test_a_direction_is_uniform_on_the_sphere():
     assert np.histogram(drawn[:, 0], 10, (-1, 1))[0] == pytest.approx(2000, rel=0.1)
 
 
-def test_rows_are_told_by_slot():
+def test_rows_are_told_by_group():
     slots = np.array([2, 0, 2, 3, 0], dtype=np.int64)
-    rows, starts = by_slot(slots, 5)
+    rows, starts = by_group(slots, 5)
     assert rows.tolist() == [1, 4, 0, 2, 3]
     assert starts.tolist() == [0, 2, 2, 4, 5, 5]
 
